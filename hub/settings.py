@@ -90,10 +90,12 @@ RESERVATION_SLACK = timedelta(minutes=15)  # a PUT that began in time may still 
 APPROVAL_REQUEST_FOR = timedelta(days=float(os.environ.get("APPROVAL_REQUEST_DAYS", "7")))
 TOKEN_FOR = timedelta(hours=float(os.environ.get("TOKEN_HOURS", "12")))
 RECENT_SIGN_IN = timedelta(hours=float(os.environ.get("RECENT_SIGN_IN_HOURS", "12")))
+ORPHAN_AFTER = timedelta(days=1)  # by then no upload is under way any more
 ENROLMENT_FOR = timedelta(minutes=15)
 ENROLMENT_TRIES = 5
 CLOCK_SKEW = timedelta(minutes=5)
 NO_WORD_AFTER = timedelta(seconds=30)
+DEVICE_SEEN_NOTED_EVERY = timedelta(seconds=5)
 OWNER_LINK_FOR = timedelta(hours=24)
 KEY_USE_NOTED_EVERY = timedelta(minutes=1)
 API_KEYS_PER_ACCOUNT = 50
@@ -103,6 +105,7 @@ SESSION_CANDIDATES = 50
 SERIES_CHANNELS, SERIES_BUCKETS = 32, 4000
 JOB_LEASE = timedelta(seconds=60)
 JOB_ATTEMPTS = 5
+JOBS_KEPT_FOR = timedelta(days=7)
 
 # Django
 ROOT_URLCONF = "hub.urls"

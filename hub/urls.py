@@ -1,9 +1,15 @@
-from django.urls import URLPattern, URLResolver, path
+from django.urls import URLPattern, URLResolver, include, path
+from drf_spectacular.views import SpectacularJSONAPIView
 
+from hub.accounts.views import api_docs
 from hub.core import views
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("healthz", views.healthz),
+    path("api/v1/openapi.json", SpectacularJSONAPIView.as_view()),
+    path("api/docs", api_docs, name="api-docs"),
+    path("api/v1/", include("hub.accounts.urls")),
+    path("api/v1/", include("hub.storage.urls")),
 ]
 
 handler400 = "hub.core.views.bad_request"

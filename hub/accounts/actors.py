@@ -12,6 +12,7 @@ class Kind(StrEnum):
     KEY = "key"
     DEVICE = "device"
     SYSTEM = "system"
+    ANYBODY = "anybody"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,11 +40,19 @@ class Actor:
         return Role(membership.role) if membership else None
 
     @property
+    def person(self) -> User:
+        """Who acts, where only a person may: the caller has made sure of that."""
+        if self.user is None:
+            raise LookupError(f"{self.label} is no person")
+        return self.user
+
+    @property
     def is_person(self) -> bool:
         return self.kind is Kind.PERSON
 
 
 SYSTEM = Actor(kind=Kind.SYSTEM, label="the hub")
+ANYBODY = Actor(kind=Kind.ANYBODY, label="anybody")
 
 
 def person(user: User, *, signed_in_at: datetime | None = None) -> Actor:

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, ClassVar
 from django.contrib.auth.base_user import AbstractBaseUser, BaseUserManager
 from django.db import models
 from django.db.models import Q
+from django.db.models.functions import Lower
 
 from hub.core import ids
 
@@ -33,9 +34,7 @@ class User(AbstractBaseUser):
 
     class Meta:
         constraints = [
-            models.CheckConstraint(
-                name="email_in_lower_case", condition=Q(email=models.functions.Lower("email"))
-            ),
+            models.CheckConstraint(name="email_in_lower_case", condition=Q(email=Lower("email"))),
         ]
 
     def __str__(self) -> str:
@@ -107,15 +106,19 @@ class Membership(models.Model):
 
 
 class OwnerLink(models.Model):
-    """A printed link that lets its reader choose a password, once. Only its hash is here."""
+    """
+    A printed link through which its reader chooses a password, once. Only its hash is here.
 
-    user = models.ForeignKey(User, models.CASCADE, related_name="owner_links")
+    Without a user it makes one: the first owner of a hub.
+    """
+
+    user = models.ForeignKey(User, models.CASCADE, null=True, related_name="owner_links")
     token_sha256 = models.CharField(max_length=64, unique=True)
     expires_at = models.DateTimeField()
     used_at = models.DateTimeField(null=True)
 
     def __str__(self) -> str:
-        return f"link for {self.user_id}"
+        return f"link for {self.user_id or 'a first owner'}"
 
 
 class Scope(models.TextChoices):

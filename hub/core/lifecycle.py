@@ -34,6 +34,8 @@ class Lifecycle(models.Model):
         if state not in self.NEXT.get(str(self.state), set()):
             thing = self._meta.verbose_name
             raise WrongState(
-                f"The {thing} is {self.state}; it cannot become {state}.", state=str(self.state), wanted=str(state)
+                f"The {thing} is {self.state}; it cannot become {state}.",
+                state=str(self.state),
+                wanted=str(state),
             )
         self.state = state

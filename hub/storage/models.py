@@ -5,6 +5,7 @@ from django.db.models import Q
 
 from hub.accounts.models import Account
 from hub.core import ids
+from hub.core.lifecycle import Lifecycle
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -20,7 +21,7 @@ class StoredObjectQuerySet(models.QuerySet["StoredObject"]):
         return self.filter(state=StoredObject.State.RESERVED, reserved_until__lt=at)
 
 
-class StoredObject(models.Model):
+class StoredObject(Lifecycle):
     """An object in the bucket, or room kept for one. Its bytes count from the reservation on."""
 
     class State(models.TextChoices):
@@ -28,11 +29,7 @@ class StoredObject(models.Model):
         STORED = "stored"
         RELEASED = "released"
 
-    # The whole lifecycle. A state without an entry is final.
-    NEXT = {
-        State.RESERVED: {State.STORED, State.RELEASED},
-        State.STORED: {State.RELEASED},
-    }
+    NEXT = {State.RESERVED: {State.STORED, State.RELEASED}, State.STORED: {State.RELEASED}}
 
     id = ids.id_field("obj")
     owner = models.ForeignKey(Account, models.PROTECT, related_name="stored_objects")
