@@ -27,21 +27,28 @@ PAGE_PARAMETERS: list[dict[str, Any]] = [
         "schema": {"type": "integer", "minimum": 1, "maximum": settings.PAGE_MAX},
     },
 ]
+BOUNDS = ("minLength", "maxLength", "minimum", "maximum", "minItems", "maxItems")
 Direction = Literal["request", "response"]
-PROBLEM_SCHEMA = {
-    "type": "object",
-    "required": ["type", "title", "status"],
-    "properties": {
-        "type": {"type": "string"},
-        "title": {"type": "string"},
-        "status": {"type": "integer"},
-        "detail": {"type": "string"},
-        "errors": {
-            "type": "object",
-            "additionalProperties": {"type": "array", "items": {"type": "string"}},
+PROBLEM = ResolvedComponent(
+    name="Problem",
+    type=ResolvedComponent.SCHEMA,
+    object="Problem",
+    schema={
+        "type": "object",
+        "description": "A refusal (RFC 9457); facts stand beside the fields named here.",
+        "required": ["type", "title", "status"],
+        "properties": {
+            "type": {"type": "string"},
+            "title": {"type": "string"},
+            "status": {"type": "integer"},
+            "detail": {"type": "string"},
+            "errors": {
+                "type": "object",
+                "additionalProperties": {"type": "array", "items": {"type": "string"}},
+            },
         },
     },
-}
+)
 
 
 class HubSchema(AutoSchema):
@@ -99,9 +106,15 @@ class HubSchema(AutoSchema):
     def _schema_of(self, field: Any) -> Any:
         return self._map_serializer_field(field, "request")
 
+    def _map_serializer(self, serializer: Any, direction: Direction, *args: Any, **kwargs: Any) -> Any:
+        """Bounds are for what comes in; an answer keeps no promise about its length."""
+        schema = super()._map_serializer(serializer, direction, *args, **kwargs)
+        return _without_bounds(schema) if direction == "response" else schema
+
     def _get_response_bodies(self, direction: Direction = "response") -> dict[str, Any]:
         """Every answer of the operation: the good one, and the problems by status."""
         good = {str(self.operation.status): self._good(direction)}
+        self.registry.register_on_missing(PROBLEM)
         return good | {str(status): _problem(kinds) for status, kinds in self._problems().items()}
 
     def _good(self, direction: Direction) -> dict[str, Any]:
@@ -134,9 +147,12 @@ class ExactBody(OpenApiSerializerExtension):
     match_subclasses = True
 
     def map_serializer(self, auto_schema: AutoSchema, direction: str) -> dict[str, Any]:
+        own_words = self.target.__doc__ if "__doc__" in vars(type(self.target)) else None
         schema: dict[str, Any] = auto_schema._map_serializer(  # noqa: SLF001 - the documented way
             self.target, direction, bypass_extensions=True
         )
+        if not own_words:
+            schema.pop("description", None)  # a base class's docstring is not about this body
         return {**schema, "additionalProperties": False}
 
 
@@ -144,6 +160,14 @@ def _scheme(name: str, definition: dict[str, str]) -> ResolvedComponent:
     return ResolvedComponent(
         name=name, type=ResolvedComponent.SECURITY_SCHEMA, schema=definition, object=name
     )
+
+
+def _without_bounds(schema: Any) -> Any:
+    if isinstance(schema, list):
+        return [_without_bounds(item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    return {name: _without_bounds(value) for name, value in schema.items() if name not in BOUNDS}
 
 
 def _page_of(item: dict[str, Any]) -> dict[str, Any]:
@@ -155,5 +179,8 @@ def _page_of(item: dict[str, Any]) -> dict[str, Any]:
 
 
 def _problem(kinds: list[type[Problem]]) -> dict[str, Any]:
-    titles = " · ".join(f"{kind.slug}: {kind.title}" for kind in kinds)
-    return {"description": titles, "content": {problems.CONTENT_TYPE: {"schema": PROBLEM_SCHEMA}}}
+    return {
+        "description": " · ".join(kind.title for kind in kinds),
+        "content": {problems.CONTENT_TYPE: {"schema": PROBLEM.ref}},
+        "x-problems": [kind.slug for kind in kinds],
+    }
