@@ -8,8 +8,10 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("healthz", views.healthz),
     path("api/v1/openapi.json", SpectacularJSONAPIView.as_view()),
     path("api/docs", api_docs, name="api-docs"),
+    path("", include("hub.web.urls")),
     path("api/v1/", include("hub.accounts.urls")),
     path("api/v1/", include("hub.storage.urls")),
+    path("api/v1/", include("hub.campaigns.urls")),
 ]
 
 handler400 = "hub.core.views.bad_request"
