@@ -170,7 +170,9 @@ def _against_sim(judged: JudgedCriterion, case: Case, tolerance: float | None) -
         return
     # A tracking error is judged by its size, whichever sign simulation wrote down.
     margin = tolerance - abs(value - (abs(sim) if judged["metric"] == TRACKING else sim))
-    judged["result"] = "as_in_sim" if margin >= -ROUNDING else "differs_from_sim"
+    if -ROUNDING <= margin < 0:
+        margin = 0.0
+    judged["result"] = "as_in_sim" if margin >= 0 else "differs_from_sim"
     _set_margin(judged, margin)
 
 
@@ -208,7 +210,8 @@ def _against_session(
         judged["control"]["hub_mean"] = _mean(hub_values)
     found = spread(case.past, measure, case.sides)
     if found is not None and mean is not None:
-        judged["noise_floor"] = found.floor_of_mean(sum(value is not None for value in values))
+        floor = found.floor_of_mean(sum(value is not None for value in values))
+        judged["noise_floor"] = number_of(floor)
     _against_limit(judged, case, mean, is_awaited=is_awaited and mean is None)
 
 

@@ -70,11 +70,11 @@ class Spread:
 def spread(past: Sequence[ControlPair], measure: Measure, sides: Sides) -> Spread | None:
     """None while fewer than three past pairs have the number in both runs."""
     values = [values_of(pair.first, pair.last, measure, sides) for pair in past]
-    squares = [(last - first) ** 2 for first, last in values if first is not None and last is not None]
-    if len(squares) < MIN_PAIRS:
+    differences = [last - first for first, last in values if first is not None and last is not None]
+    if len(differences) < MIN_PAIRS:
         return None
-    found = math.sqrt(math.fsum(square / (2 * len(squares)) for square in squares))
-    return Spread(found, len(squares)) if math.isfinite(found) else None
+    found = number_of(math.hypot(*differences) / math.sqrt(2 * len(differences)))
+    return None if found is None else Spread(found, len(differences))
 
 
 class NoiseFloor(TypedDict):

@@ -102,7 +102,7 @@ def why(places: Sequence[Place], candidates: Sequence[Candidate]) -> list[str]:
             said.append(_why_control(place, places))
         else:
             ahead = known.get(before.checkpoint) if before and before.role == "candidate" else None
-            said.append(_why_candidate(known[place.checkpoint], ahead))
+            said.append(_why_candidate(known[place.checkpoint], ahead, is_only=len(places) == 3))
     return said
 
 
@@ -147,8 +147,12 @@ def _why_control(place: Place, places: Sequence[Place]) -> str:
     )
 
 
-def _why_candidate(candidate: Candidate, ahead: Candidate | None) -> str:
+def _why_candidate(candidate: Candidate, ahead: Candidate | None, *, is_only: bool) -> str:
     said = f"{_sim_words(candidate)}: "
+    if is_only:
+        return said + "the only candidate."
+    if ahead is None and candidate.sim is None:
+        return said + "no other candidate is known to be of less risk."
     if ahead is None:
         return said + "the lowest risk in simulation, so it runs before the other candidates."
     if _record(candidate) != _record(ahead):

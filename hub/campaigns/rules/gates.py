@@ -103,7 +103,7 @@ def sim_verdict(gates: Sequence[Gate], result: Result) -> Sim:
 def check_gates(gates: object) -> None:
     """:raises BadGates: naming every fault by its path, such as `gates.0.op`"""
     errors: Errors = {}
-    _GATES(cast(JSON, gates), "gates", errors)
+    _GATES(cast("JSON", gates), "gates", errors)
     if not errors and isinstance(gates, list):
         _check_gates_together(gates, errors)
     if errors:
@@ -117,7 +117,7 @@ def check_results(results: object, gates: Sequence[Gate]) -> None:
     :raises BadResults: naming every fault by its path, such as `results.0.measured.tilt`
     """
     errors: Errors = {}
-    _RESULTS(cast(JSON, results), "results", errors)
+    _RESULTS(cast("JSON", results), "results", errors)
     if not errors and isinstance(results, list):
         _check_results_together(results, {gate["key"] for gate in gates}, errors)
     if errors:
