@@ -6,7 +6,7 @@ ARGS ?=
 .PHONY: demo hub test check test-slow bench lock format clean
 
 demo: .venv/.ready
-	$(BIN)/python manage.py demo $(ARGS)
+	$(BIN)/python -m hub.web.demo $(ARGS)
 
 hub: .venv/.ready
 	$(BIN)/python manage.py serve $(ARGS)

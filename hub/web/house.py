@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from subprocess import Popen
 from urllib.parse import urlsplit
 
@@ -86,7 +87,7 @@ def open_house(*, bind: str, storage_bind: str) -> Iterator[House]:
 
 def prepare() -> None:
     """Bring the database and the bucket to where this version needs them. Safe to repeat."""
-    settings.STATIC_ROOT.mkdir(exist_ok=True)
+    Path(settings.STATIC_ROOT or "").mkdir(exist_ok=True)
     call_command("migrate", verbosity=0, interactive=False)
     if not settings.REDIS_URL:
         call_command("createcachetable", verbosity=0)

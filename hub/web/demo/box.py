@@ -1,0 +1,58 @@
+"""The demo's robot box: a simulated Stilt whose sensors and commands are one tick late, as on hardware."""
+
+from pathlib import Path
+
+DEMO = Path(__file__).resolve().parents[3] / "driver" / "bodies" / "demo"
+BODY = "latency_ticks=1&imu_noise=0.008&seed=7"
+
+CONFIG = """\
+[hub]
+url = "{origin}"
+poll_s = 0.2
+heartbeat_s = 1
+
+[device]
+key_file = "{folder}/device.key"
+state_dir = "{folder}/state"
+robot = "{robot}"
+simulated = true
+go = "auto" # nobody stands beside a simulated robot
+
+[limits]
+kd_scale = [0.5, 1.5]
+power_scale = [0.2, 1.0]
+max_stage_s = 60
+command = [0.3, 0.0, 0.0]
+tilt_deg = 60
+temp_c = 85
+max_ramp_rad = 1.5
+joint_vel_rad_s = 30.0
+
+[stages.default]
+command = ["{python}", "-m", "driver", "stage", "--body", "mujoco:{model}?{body}"]
+
+[log]
+settle_s = 1
+
+[teleop]
+source = "script:walk"
+
+[teleop.scripts.walk]
+steps = [[2.0, 0.0, 0.0, 0.0], [8.0, 0.15, 0.0, 0.0]]
+"""
+
+
+def write_config(folder: Path, *, origin: str, python: str, body: str = BODY) -> Path:
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    config = folder / "config.toml"
+    config.write_text(
+        CONFIG.format(
+            origin=origin,
+            folder=folder,
+            robot=DEMO / "stilt.toml",
+            model=DEMO / "stilt.xml",
+            python=python,
+            body=body,
+        )
+    )
+    return config

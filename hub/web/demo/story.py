@@ -1,0 +1,214 @@
+"""The product's main job, step by step, over the same API and the same driver that a team uses."""
+
+import hashlib
+import json
+import sys
+import time
+import tomllib
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hub.web.demo import table
+from hub.web.demo.box import DEMO, write_config
+from hub.web.demo.founder import DemoError, Founder
+from hub.web.demo.processes import call_driver, driver
+
+SEEDS = 8
+RUN_WITHIN = 120.0
+LOOK_EVERY = 0.2
+GATES = [
+    {"key": "upright", "metric": "falls", "op": "==", "threshold": 0},
+    {"key": "tilt", "metric": "tilt_mean_deg", "op": "<=", "threshold": 3.5},
+    {"key": "asymmetry", "metric": "asym_max_deg", "op": "<=", "threshold": 9.0},
+]
+
+
+@dataclass(frozen=True)
+class Shipped:
+    """A checkpoint that comes with the demo, and why it is in it."""
+
+    run: str
+    step: int
+    why: str
+
+    @property
+    def file(self) -> Path:
+        return DEMO / "checkpoints" / f"{self.run}_step_{self.step}.onnx"
+
+
+CONTROL = Shipped("free", 279, "runs on the robot today")
+CANDIDATES = [
+    Shipped("tied", 276, "left and right share their weights"),
+    Shipped("free", 50, "an early one"),
+    Shipped("nolag", 400, "trained without latency"),
+]
+
+Say = Callable[[str], None]
+
+
+@dataclass
+class Story:
+    """One telling of the main job. Each step is a method, in the order of `tell`."""
+
+    founder: Founder
+    origin: str
+    folder: Path
+    say: Say
+
+    def tell(self) -> str:
+        """
+        Go the whole way from a robot file to a verdict; gives the session's id.
+
+        :raises DemoError: when a step does not hold
+        """
+        self.describe_robot()
+        checkpoints = self.upload_checkpoints()
+        round_id = self.measure_in_simulation(checkpoints)
+        device = self.enrol_box(checkpoints)
+        session = self.plan(round_id, device)
+        self.run_all(session)
+        self.report(session)
+        self.decide(session)
+        return session
+
+    def describe_robot(self) -> None:
+        self.say("A robot and a campaign")
+        document = tomllib.loads((DEMO / "stilt.toml").read_text())
+        robot = self.founder.post("/robots", document)
+        self.robot = robot["id"]
+        self.campaign = self.founder.post("/campaigns", {"robot": self.robot, "name": "Stilt walks"})["id"]
+
+    def upload_checkpoints(self) -> dict[str, dict[str, Any]]:
+        """The control first; keyed by checkpoint id."""
+        found = {}
+        for shipped in [CONTROL, *CANDIDATES]:
+            checkpoint = self.upload(shipped)
+            self.say(f"  {shipped.run} step {shipped.step}: {shipped.why}, {checkpoint['contract']['name']}")
+            found[checkpoint["id"]] = {**checkpoint, "file": shipped.file}
+        return found
+
+    def upload(self, shipped: Shipped) -> dict[str, Any]:
+        content = shipped.file.read_bytes()
+        declared = {
+            "run": shipped.run,
+            "step": shipped.step,
+            "bytes": len(content),
+            "onnx_sha256": hashlib.sha256(content).hexdigest(),
+            "sidecar": tomllib.loads((DEMO / "contract.toml").read_text())["contract"],
+        }
+        made = self.founder.post(f"/campaigns/{self.campaign}/checkpoints", declared)
+        self.founder.put_file(made["upload"], shipped.file)
+        return self.founder.post(f"/checkpoints/{made['checkpoint']['id']}/complete")
+
+    def measure_in_simulation(self, checkpoints: dict[str, dict[str, Any]]) -> str:
+        self.say(f"Measured in simulation without latency, {SEEDS} seeds each, and locked with its gates")
+        measured = self.evaluate([checkpoint["file"] for checkpoint in checkpoints.values()])
+        gates = [{**gate, "conditions": measured["conditions"]} for gate in GATES]
+        results = [
+            {
+                "checkpoint": checkpoint,
+                **{key: said[key] for key in ("seeds_run", "seeds_upright", "measured")},
+            }
+            for checkpoint, said in zip(checkpoints, measured["results"], strict=True)
+        ]
+        content = {"gates": gates, "results": results}
+        made = self.founder.post(f"/campaigns/{self.campaign}/rounds", content)
+        locked = self.founder.post(f"/rounds/{made['id']}/lock")
+        for line in table.sim(locked):
+            self.say(line)
+        self.control, *self.candidates = checkpoints
+        return str(made["id"])
+
+    def evaluate(self, files: list[Path]) -> dict[str, Any]:
+        gates = self.folder / "gates.json"
+        gates.write_text(json.dumps(GATES))
+        printed = call_driver(
+            "evaluate",
+            *map(str, files),
+            f"--robot={DEMO / 'stilt.toml'}",
+            f"--sidecar={DEMO / 'contract.toml'}",
+            f"--body=mujoco:{DEMO / 'stilt.xml'}",
+            f"--gates={gates}",
+            f"--seeds={SEEDS}",
+            "--json",
+        )
+        said: dict[str, Any] = json.loads(printed)
+        return said
+
+    def enrol_box(self, checkpoints: dict[str, dict[str, Any]]) -> str:
+        self.say("A simulated robot box enrols; its body has one tick of latency")
+        contracts = sorted({checkpoint["contract"]["name"] for checkpoint in checkpoints.values()})
+        body = {"robot": self.robot, "name": "bench", "accepted_contracts": contracts}
+        made = self.founder.post("/devices", body)
+        self.config = write_config(self.folder / "box", origin=self.origin, python=sys.executable)
+        call_driver("enroll", made["code"], f"--hub={self.origin}", config=self.config)
+        return str(made["device_id"])
+
+    def plan(self, round_id: str, device: str) -> str:
+        decided = self.founder.post(
+            f"/rounds/{round_id}/decide",
+            {
+                "shortlist": self.candidates,
+                "controls": [self.control],
+                "device_id": device,
+                "reason": "Is one of them better than what runs today?",
+            },
+        )
+        self.say("The session, in the order written down before anything runs")
+        for trial in decided["trials"]:
+            self.say(f"  {table.name_of(trial)}")
+        return str(decided["id"])
+
+    def run_all(self, session: str) -> None:
+        self.say("Consent is given one by one; the box runs what is permitted and signs its logs")
+        with driver(config=self.config, log=self.folder / "driver.log") as process:
+            for trial in self.founder.get(f"/trial-sessions/{session}")["trials"]:
+                self.consent(trial)
+                done = self.wait_for_log(trial, process)
+                self.say(f"  {table.run_of(done)}")
+
+    def consent(self, trial: dict[str, Any]) -> None:
+        """What a founder does on the consent page: read the sheet, then permit that sheet and no other."""
+        sheet = self.founder.get(f"/trials/{trial['id']}/run-sheet")
+        self.founder.post(
+            f"/approvals/{trial['approval']['id']}/issue", {"run_sheet_sha256": sheet["digest"]}
+        )
+
+    def wait_for_log(self, trial: dict[str, Any], process: Any) -> dict[str, Any]:
+        deadline = time.monotonic() + RUN_WITHIN
+        while time.monotonic() < deadline:
+            seen = self.founder.get(f"/trials/{trial['id']}")
+            if seen["log"]["state"] != "awaiting":
+                return seen
+            if process.poll() is not None:
+                break
+            time.sleep(LOOK_EVERY)
+        raise DemoError(f"No log came for trial {trial['position']}.\n{self.driver_said()}")
+
+    def driver_said(self) -> str:
+        return (self.folder / "driver.log").read_text(errors="replace")[-3000:]
+
+    def report(self, session: str) -> None:
+        said = self.founder.get(f"/trial-sessions/{session}")
+        trials = [self.founder.get(f"/trials/{trial['id']}") for trial in said["trials"]]
+        for line in table.bracket(said["bracket"]):
+            self.say(line)
+        for trial in trials:
+            if trial["role"] == "candidate":
+                for line in table.criteria(trial):
+                    self.say(line)
+
+    def decide(self, session: str) -> None:
+        """Promote the first candidate that ran to its end, when bracket and criteria allow; else iterate."""
+        said = self.founder.get(f"/trial-sessions/{session}")
+        first = next(trial for trial in said["trials"] if trial["role"] == "candidate")
+        trial = self.founder.get(f"/trials/{first['id']}")
+        failed = [judged["id"] for judged in trial["criteria"] if judged["result"] == "FAIL"]
+        if said["bracket"]["holds"] and not failed:
+            option, reason = "promote", "The bracket holds and no criterion fails."
+        else:
+            option, reason = "iterate", "The session does not show that it is better."
+        self.founder.post(f"/trials/{trial['id']}/verdict", {"option": option, "reason": reason})
+        self.say(f"Verdict on trial {trial['position']}: {option}. {reason}")
