@@ -96,6 +96,7 @@ ENROLMENT_TRIES = 5
 CLOCK_SKEW = timedelta(minutes=5)
 NO_WORD_AFTER = timedelta(seconds=30)
 DEVICE_SEEN_NOTED_EVERY = timedelta(seconds=5)
+DEVICE_CONTRACTS = 100
 OWNER_LINK_FOR = timedelta(hours=24)
 KEY_USE_NOTED_EVERY = timedelta(minutes=1)
 API_KEYS_PER_ACCOUNT = 50
@@ -159,7 +160,6 @@ TEMPLATES = [
     },
 ]
 STATIC_URL = "/static/"
-STATIC_ROOT = HUB_DATA / "static"
 WHITENOISE_USE_FINDERS = True  # one machine serves its files from the packages; no collectstatic to forget
 LOGIN_URL = "/sign-in"
 LOGIN_REDIRECT_URL = "/"

@@ -7,6 +7,9 @@ class AccountsConfig(AppConfig):
     name = "hub.accounts"
 
     def ready(self) -> None:
+        from hub.accounts import auth  # needs the models
+
+        auth.connect()
         actions.register(
             {
                 "account.created": "a person or an org got an account",
