@@ -19,39 +19,44 @@ REFUSED_OPERATORS = frozenset({"Loop", "If", "Scan"})
 
 @dataclass(frozen=True)
 class Exported:
-    """What an exported policy says of itself: the width of each port, and the metadata."""
+    """What an exported policy says of itself: width and rank of each port, and the metadata."""
 
     inputs: dict[str, int]
+    ranks: dict[str, int]
     outputs: dict[str, int]
     metadata: dict[str, str]
 
 
-def read_model(path: Path) -> Exported:
-    """Read ports and metadata of a file that keeps every rule for a policy.
+def read_ports(raw: bytes, *, name: str) -> Exported:
+    """
+    Read ports and metadata of a file that keeps every rule for a policy.
 
     :raises BadContract: naming the rule that it breaks
     """
-    model = load(path)
-    check_model(model, name=path.name)
+    model = parse(raw, name=name)
+    check_model(model, name=name)
     weights = {tensor.name for tensor in model.graph.initializer}
+    inputs = [port for port in model.graph.input if port.name not in weights]
     return Exported(
-        inputs={port.name: _width(port) for port in model.graph.input if port.name not in weights},
-        outputs={port.name: _width(port) for port in model.graph.output if _is_flat(port)},
+        inputs={port.name: _width(port) for port in inputs},
+        ranks={port.name: len(_dimensions(port)) for port in inputs},
+        outputs={port.name: _dimensions(port)[-1] for port in model.graph.output if _is_flat(port)},
         metadata=_metadata(model),
     )
 
 
-def load(path: Path) -> onnx.ModelProto:
-    """The parsed file, without the weights that it may keep elsewhere."""
+def read_bytes(path: Path) -> bytes:
+    """The file's bytes, when there are not too many of them."""
     if not path.is_file():
         raise BadContract({"file": [f"{path.name} is not a file"]})
     size = path.stat().st_size
     if size > MAX_BYTES:
         raise BadContract({"file": [f"{path.name} has {size} bytes; at most {MAX_BYTES} are read"]})
-    return parse(path.read_bytes(), name=path.name)
+    return path.read_bytes()
 
 
 def parse(raw: bytes, *, name: str) -> onnx.ModelProto:
+    """The model, without the weights that it may keep elsewhere."""
     try:
         model = onnx.load_model_from_string(raw)
     except DecodeError:

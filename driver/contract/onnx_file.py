@@ -32,7 +32,7 @@ def read_contract(
 
     :raises BadContract: where something is missing, is said twice and differently, or does not fit the file
     """
-    exported = graph.read_model(path)
+    exported = graph.read_ports(graph.read_bytes(path), name=path.name)
     document = _gathered(exported, sidecar, robot)
     _ask_for_missing(document, exported)
     contract = check_contract(document)
@@ -46,7 +46,7 @@ def pack(path: Path, out: Path) -> None:
 
     :raises BadContract: where a file of weights is missing, not in the model's own folder or too large
     """
-    model = graph.load(path)
+    model = graph.parse(graph.read_bytes(path), name=path.name)
     for name in graph.external_files(model):
         _check_weights(path.parent, name)
     try:

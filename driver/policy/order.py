@@ -82,6 +82,7 @@ class StageOrder:
     contract: Contract
     onnx: Path
     log: Path
+    onnx_sha256: str | None = None
     limits: Limits = Limits()
     kd_scale: float = 1.0
     power_scale: float = 1.0
@@ -120,6 +121,7 @@ def _order(said: Mapping[str, Any]) -> StageOrder:
         contract=contract,
         onnx=Path(said["onnx"]),
         log=Path(said["log"]),
+        onnx_sha256=said.get("onnx_sha256"),
         limits=_limits(said["limits"]),
         kd_scale=float(sheet["kd_scale"]),
         power_scale=float(sheet["power_scale"]),
@@ -251,5 +253,6 @@ _ORDER = shape.record(
         "simulated": shape.flag,
         "seed": shape.or_null(shape.integer(least=0)),
         "t0_s": shape.number(),
-    }
+    },
+    {"onnx_sha256": shape.or_null(shape.digest)},
 )

@@ -1,0 +1,22 @@
+"""Ticks at absolute moments: what comes late once does not make all later ticks late."""
+
+import math
+from dataclasses import dataclass
+
+
+@dataclass
+class Deadlines:
+    """The moments `start + n * period`. A tick that overran skips those that are over; none is caught up."""
+
+    start: float
+    period: float
+    count: int = 0
+
+    def following(self, now: float) -> float:
+        """The next moment to wake at, never one that is over."""
+        passed = math.floor((now - self.start) / self.period + 1e-9)
+        self.count = max(self.count + 1, passed + 1) if now > self._at(self.count + 1) else self.count + 1
+        return self._at(self.count)
+
+    def _at(self, count: int) -> float:
+        return self.start + count * self.period

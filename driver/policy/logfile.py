@@ -1,0 +1,89 @@
+"""The rows' way to the file, without ever holding up the loop."""
+
+import contextlib
+import queue
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Protocol, Self
+
+from driver.policy.rows import Row
+from driver.wire import csvlog
+
+QUEUE_ROWS = 3000  # a minute at 50 Hz
+CLOSE_WITHIN_S = 5.0
+
+
+class Sink(Protocol):
+    def write(self, row: Sequence[float | None]) -> None: ...
+
+    def close(self) -> None: ...
+
+
+OpenSink = Callable[[Path, tuple[str, ...]], Sink]
+
+
+class LogFile:
+    """
+    Hands rows to a sink in a thread of its own, which also opens and closes it.
+
+    Where the world does not wait, a full queue drops the row and counts it; a simulation waits instead.
+    """
+
+    def __init__(
+        self, path: Path, *, may_wait: bool, size: int = QUEUE_ROWS, open_sink: OpenSink = csvlog.Writer
+    ) -> None:
+        self.error: OSError | None = None
+        self.dropped = 0
+        self._path, self._may_wait, self._open_sink = path, may_wait, open_sink
+        self._rows: queue.Queue[Row | None] = queue.Queue(size)
+        self._thread: threading.Thread | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def open(self, columns: tuple[str, ...]) -> Self:
+        """Begin the file. One without a single row is never begun."""
+        self._thread = threading.Thread(target=self._drain, args=(columns,), daemon=True, name="log")
+        self._thread.start()
+        return self
+
+    def write(self, row: Row) -> None:
+        """:raises OSError: what kept the thread from writing"""
+        if self.error is not None:
+            raise self.error
+        try:
+            self._rows.put(row, block=self._may_wait)
+        except queue.Full:
+            self.dropped += 1
+
+    def close(self) -> None:
+        """Write what waits, then close the file. What a stuck disk still holds back after a while is lost."""
+        if self._thread is None:
+            return
+        try:
+            self._rows.put(None, timeout=CLOSE_WITHIN_S)
+        except queue.Full:
+            print("the log's disk does not keep up", file=sys.stderr)
+            return
+        self._thread.join(CLOSE_WITHIN_S)
+        if self.dropped:
+            print(f"{self.dropped} rows were dropped: the log's disk does not keep up", file=sys.stderr)
+
+    def _drain(self, columns: tuple[str, ...]) -> None:
+        waiting = iter(self._rows.get, None)
+        try:
+            with contextlib.closing(self._open_sink(self._path, columns)) as sink:
+                for row in waiting:
+                    sink.write(row)
+        except OSError as error:
+            self.error = error
+            for _ in waiting:
+                pass  # so that nobody waits for room in the queue
