@@ -12,6 +12,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/v1/", include("hub.accounts.urls")),
     path("api/v1/", include("hub.storage.urls")),
     path("api/v1/", include("hub.campaigns.urls")),
+    path("", include("devices.urls")),
 ]
 
 handler400 = "hub.core.views.bad_request"
