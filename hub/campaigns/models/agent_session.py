@@ -41,3 +41,6 @@ class Wake(models.Model):
     acked_at = models.DateTimeField(null=True)
 
     objects = WakeQuerySet.as_manager()
+
+    def __str__(self) -> str:
+        return self.id

@@ -13,6 +13,9 @@ class CampaignQuerySet(models.QuerySet["Campaign"]):
     def visible_to(self, by: Actor) -> Self:
         return self.filter(owner__in=by.accounts())
 
+    def with_policy(self) -> Self:
+        return self.select_related("robot", "policy_on_robot__run")
+
 
 class Campaign(models.Model):
     """The way from a policy on the robot to a better one, round by round."""

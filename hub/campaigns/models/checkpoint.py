@@ -1,4 +1,4 @@
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from django.db import models
 from django.db.models import Q
@@ -8,6 +8,9 @@ from hub.campaigns.models.campaign import Campaign
 from hub.campaigns.models.robot import Contract
 from hub.core import ids
 from hub.storage.models import StoredObject
+
+if TYPE_CHECKING:
+    from hub.campaigns.models.round import RoundResult
 
 
 class TrainingRun(models.Model):
@@ -30,6 +33,10 @@ class CheckpointQuerySet(models.QuerySet["Checkpoint"]):
     def verified(self) -> Self:
         return self.filter(verified_at__isnull=False)
 
+    def shown(self) -> Self:
+        """Everything that is shown of a checkpoint, in three queries."""
+        return self.select_related("run", "contract").prefetch_related("results__round")
+
 
 class Checkpoint(models.Model):
     """One step of a training run, as an ONNX file that a digest pins."""
@@ -41,7 +48,8 @@ class Checkpoint(models.Model):
     onnx_sha256 = models.CharField(max_length=64)
     bytes = models.PositiveBigIntegerField()
     sidecar = models.JSONField(null=True, help_text="what the uploader said where the file says nothing")
-    object = models.ForeignKey(StoredObject, models.PROTECT, null=True, related_name="+")
+    # Room for the upload at first, then the hub's own copy of it; null once an upload was refused.
+    object = models.OneToOneField(StoredObject, models.PROTECT, null=True, related_name="+")
     contract = models.ForeignKey(Contract, models.PROTECT, null=True, related_name="checkpoints")
     verified_at = models.DateTimeField(null=True)
     lineage_ended_at = models.DateTimeField(null=True)
@@ -57,11 +65,22 @@ class Checkpoint(models.Model):
                 name="a_verified_checkpoint_has_a_contract",
                 condition=Q(verified_at=None) | Q(contract__isnull=False, object__isnull=False),
             ),
+            models.CheckConstraint(
+                name="an_ended_lineage_has_its_reason",
+                condition=Q(lineage_ended_at=None, lineage_ended_reason="")
+                | Q(lineage_ended_at__isnull=False) & ~Q(lineage_ended_reason=""),
+            ),
         ]
 
     @property
     def campaign(self) -> Campaign:
         return self.run.campaign
+
+    @property
+    def in_locked_rounds(self) -> "list[RoundResult]":
+        """What locked rounds measured of it, the newest round first."""
+        told = [row for row in self.results.all() if row.round.locked_at is not None]
+        return sorted(told, key=lambda row: row.round.number, reverse=True)
 
     def __str__(self) -> str:
         return f"{self.run.name} step {self.step}"
