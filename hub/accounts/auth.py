@@ -14,7 +14,7 @@ from django.utils import timezone
 from hub.accounts import actors
 from hub.accounts.actors import Actor
 from hub.accounts.models import ApiKey
-from hub.core.problems import Forbidden, NotSignedIn
+from hub.core.problems import CsrfRefused, NotSignedIn
 
 KEY_PREFIX = "thk_"
 SIGNED_IN_AT = "signed_in_at"
@@ -25,11 +25,6 @@ Authenticator = Callable[..., Actor | None]
 class WrongKey(NotSignedIn):
     slug = "wrong-key"
     title = "The hub does not know this key."
-
-
-class CsrfRefused(Forbidden):
-    slug = "csrf"
-    title = "The request does not come from a page of this hub."
 
 
 def who(request: HttpRequest, *, at: datetime) -> Actor | None:

@@ -33,15 +33,18 @@ def id_field(prefix: str) -> "models.CharField[str, str]":
 def _next() -> tuple[int, int]:
     global _last
     with _lock:
-        now = max(time.time_ns() // 1_000_000, _last[0])  # a clock that goes back makes no older ids
-        if now == _last[0]:
-            random = _last[1] + 1 + secrets.randbits(_RANDOM_BITS - 12)
-        else:
-            random = secrets.randbits(_RANDOM_BITS - 1)
-        if random >= 1 << _RANDOM_BITS:
-            now, random = now + 1, secrets.randbits(_RANDOM_BITS - 1)
-        _last = (now, random)
+        _last = following(_last, milliseconds=time.time_ns() // 1_000_000)
         return _last
+
+
+def following(last: tuple[int, int], *, milliseconds: int) -> tuple[int, int]:
+    """The time and the random part of the id after this one, also when the clock went back."""
+    if milliseconds > last[0]:
+        return milliseconds, secrets.randbits(_RANDOM_BITS - 1)
+    random = last[1] + 1 + secrets.randbits(_RANDOM_BITS - 12)
+    if random >> _RANDOM_BITS:
+        return last[0] + 1, secrets.randbits(_RANDOM_BITS - 1)
+    return last[0], random
 
 
 def _base32(number: int, length: int) -> str:

@@ -56,6 +56,11 @@ class Forbidden(Problem):
     title = "This is not yours to do."
 
 
+class CsrfRefused(Forbidden):
+    slug = "csrf"
+    title = "The request does not come from a page of this hub."
+
+
 class NotFound(Problem):
     """Absent, or invisible to the caller: the two are never told apart."""
 

@@ -3,7 +3,7 @@
 from django.http import HttpRequest, HttpResponse
 from django.views import csrf, defaults
 
-from hub.core.problems import BadRequest, Forbidden, NotFound, Problem, answer, is_api
+from hub.core.problems import BadRequest, CsrfRefused, Forbidden, NotFound, Problem, answer, is_api
 
 
 class ServerFault(Problem):
@@ -12,11 +12,6 @@ class ServerFault(Problem):
     status = 500
     slug = "server-fault"
     title = "The hub made a mistake."
-
-
-class CsrfRefused(Forbidden):
-    slug = "csrf"
-    title = "The request does not come from a page of this hub."
 
 
 def healthz(request: HttpRequest) -> HttpResponse:
