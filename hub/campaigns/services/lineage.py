@@ -39,9 +39,10 @@ def end_lineage(*, checkpoint: Checkpoint, reason: str, by: Actor, at: datetime)
     if not ended:
         return []
     for each in ended:
-        each.lineage_ended_at, each.lineage_ended_reason = at, reason
+        inherited = "" if each == checkpoint else f"It comes from {checkpoint}: "
+        each.lineage_ended_at, each.lineage_ended_reason = at, f"{inherited}{reason}"
     Checkpoint.objects.bulk_update(ended, ["lineage_ended_at", "lineage_ended_reason"])
-    others = len([each for each in ended if each != checkpoint])
+    others = sum(each != checkpoint for each in ended)
     audit.record(
         "lineage.ended",
         by=by,
@@ -112,4 +113,4 @@ def _ended(checkpoint: Checkpoint) -> LineageEnded:
 
 
 def _and(others: int) -> str:
-    return f" and {others} that come from it" if others else ""
+    return f" and of {others} that {'comes' if others == 1 else 'come'} from it" if others else ""
