@@ -233,13 +233,13 @@ class LocalStore:
         return log.read_text(errors="replace")[-1500:] if log.exists() else ""
 
 
-def find_binary() -> Path:
+def find_binary(scripts: Path | None = None) -> Path:
     """
     Find SeaweedFS where its package puts it.
 
     :raises StoreError: naming the settings for another S3
     """
-    binary = Path(sysconfig.get_path("scripts")) / "weed"
+    binary = (scripts or Path(sysconfig.get_path("scripts"))) / "weed"
     if not binary.exists():
         raise StoreError(NO_BINARY)
     return binary
@@ -316,7 +316,7 @@ def _probe_client(known: Known) -> Any:
         signature_version="s3v4",
         s3={"addressing_style": "path"},
         connect_timeout=1,
-        read_timeout=20,
+        read_timeout=3,
         retries={"max_attempts": 1, "mode": "standard"},
     )
     return boto3.client(

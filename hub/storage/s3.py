@@ -278,7 +278,7 @@ def _client_for(url: str, access_key: str, secret_key: str, region: str) -> Any:
             s3={"addressing_style": "path"},
             connect_timeout=3,
             read_timeout=30,
-            retries={"max_attempts": 3, "mode": "standard"},
+            retries={"max_attempts": 2, "mode": "standard"},
             request_checksum_calculation="when_required",
             response_checksum_validation="when_required",
         ),
