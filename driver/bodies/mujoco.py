@@ -8,7 +8,7 @@ import numpy as np
 
 from driver.bodies.base import Array, BodyError, Clock, Plan, State
 from driver.bodies.options import Options
-from driver.bodies.rig import LIFT, ON_JOINT, imu_in_base, make_rig
+from driver.bodies.rig import ON_JOINT, imu_in_base, make_rig
 
 # What `noise=1` means, standard deviations.
 GYRO_RAD_S, GRAVITY, JOINT_RAD, JOINT_RAD_S, START_RAD = 0.08, 0.008, 0.004, 0.25, 0.03
@@ -54,7 +54,7 @@ class MujocoBody:
 
     def connect(self, plan: Plan) -> None:
         self._plan = plan
-        self._rig = make_rig(self.options.model, plan.joints)
+        self._rig = make_rig(self.options.model, plan.joints, hang_from=self.options.hang_from)
         self._timestep = float(self._rig.model.opt.timestep)
         self._check_period(plan.period_s)
         self._count = len(plan.joints)
@@ -157,9 +157,11 @@ class MujocoBody:
         self._hold_the_rest()
         if rig.gantry >= 0:
             self._start = np.array(data.qpos[:7])
-            data.qpos[2] += LIFT * self._start[2]
-            model.eq_data[rig.gantry, :11] = [0, 0, 0, *data.qpos[:7], 1]
+            data.qpos[2] += self.options.lift * self._start[2]
         mujoco.mj_forward(model, data)
+        if rig.gantry >= 0:
+            held = model.eq_obj2id[rig.gantry]
+            model.eq_data[rig.gantry, :11] = [0, 0, 0, *data.xpos[held], *data.xquat[held], 1]
 
     def _pose(self) -> None:
         model, name = self._rig.model, self.options.keyframe

@@ -29,12 +29,23 @@ class Options:
     mass: float = 1.0  # of the base
     seed: int | None = None
     keyframe: str | None = None  # the pose at the start; otherwise the model's first keyframe, if it has one
+    hang_from: str | None = None  # the body that the ropes hold; otherwise the base
+    lift: float = 0.1  # how high they hold it, as a share of the model's own height
     imu: str | None = None  # the site of the IMU; otherwise that of the gyro, otherwise the base
     realtime: bool = False  # keep pace with the world's clock
     silent_after_s: float | None = None  # from then on no sensor speaks, as when an e-stop cuts the bus
 
 
-_MOST = {"latency_ticks": 50, "noise": 20, "spread": 2, "pushes": 20, "friction": 10, "power": 2, "mass": 10}
+_MOST = {
+    "latency_ticks": 50,
+    "noise": 20,
+    "spread": 2,
+    "pushes": 20,
+    "friction": 10,
+    "power": 2,
+    "mass": 10,
+    "lift": 10,
+}
 _ABOVE_ZERO = ("friction", "power", "mass")
 
 
@@ -70,7 +81,7 @@ def options_from(values: Mapping[str, Any]) -> Options:
 def _read(name: str, value: Any) -> Any:
     if name == "model":
         return Path(value) if value else None
-    if name in ("keyframe", "imu"):
+    if name in ("keyframe", "imu", "hang_from"):
         return str(value)
     if name == "realtime":
         return _flag(name, value)

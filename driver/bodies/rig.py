@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 from driver.bodies.base import Array, BodyError
 
 GANTRY = "trial_gantry"
-LIFT = 0.5  # the gantry holds the base higher than the model does, by this share of its height
 FAR = 10.0
-_SOFT = (0.05, 1.0)  # seconds and damping ratio of the gantry's ropes
+_SOFT = (0.02, 1.0)  # seconds and damping ratio of the ropes
 
 # MuJoCo's enumerations compare with the numbers of its arrays in one direction only.
 FREE = int(mujoco.mjtJoint.mjJNT_FREE)
@@ -54,7 +53,7 @@ class Rig:
         return float(min(gaps, default=0.0))
 
 
-def make_rig(path: Path, joints: Sequence[str]) -> Rig:
+def make_rig(path: Path, joints: Sequence[str], *, hang_from: str | None = None) -> Rig:
     """
     Load a model and find these joints in it.
 
@@ -62,7 +61,7 @@ def make_rig(path: Path, joints: Sequence[str]) -> Rig:
     """
     if not path.is_file():
         raise BodyError(f"there is no model {path}")
-    model = copy.deepcopy(_compiled(path, path.stat().st_mtime_ns))
+    model = copy.deepcopy(_compiled(path, hang_from, path.stat().st_mtime_ns))
     ids = np.array([_joint(model, name) for name in joints], dtype=np.intp)
     colliding = [
         geom for geom in range(model.ngeom) if model.geom_contype[geom] or model.geom_conaffinity[geom]
@@ -97,30 +96,46 @@ def imu_in_base(rig: Rig, site: str | None) -> Array:
 
 
 @lru_cache(maxsize=4)
-def _compiled(path: Path, _changed_at: int) -> mujoco.MjModel:
+def _compiled(path: Path, hang_from: str | None, _changed_at: int) -> mujoco.MjModel:
     try:
         spec = mujoco.MjSpec.from_file(str(path))
-        _add_gantry(spec)
+        _add_gantry(spec, hang_from)
         _add_floor(spec)
+        _exclude_overlaps(spec, spec.compile())
         model = spec.compile()
     except ValueError as error:
         raise BodyError(f"MuJoCo cannot load {path.name}: {error}") from None
     return model
 
 
-def _add_gantry(spec: mujoco.MjSpec) -> None:
-    """Hold the base to the world by something soft, as a robot hangs in its ropes."""
-    for body in spec.bodies:
-        if any(int(joint.type) == FREE for joint in body.joints):
-            weld = spec.add_equality(name=GANTRY, type=mujoco.mjtEq.mjEQ_WELD, name1="world", name2=body.name)
-            weld.objtype = mujoco.mjtObj.mjOBJ_BODY
-            weld.solref[:] = _SOFT
-            return
+def _add_gantry(spec: mujoco.MjSpec, hang_from: str | None) -> None:
+    """Hold a free robot to the world by something soft, as it hangs in its ropes."""
+    free = [body for body in spec.bodies if any(int(joint.type) == FREE for joint in body.joints)]
+    if not free:
+        return
+    held = hang_from or free[0].name
+    if spec.body(held) is None:
+        raise BodyError(f"the model has no body {held!r} to hang from")
+    weld = spec.add_equality(name=GANTRY, type=mujoco.mjtEq.mjEQ_WELD, name1="world", name2=held)
+    weld.objtype = mujoco.mjtObj.mjOBJ_BODY
+    weld.solref[:] = _SOFT
 
 
 def _add_floor(spec: mujoco.MjSpec) -> None:
     if not any(geom.contype or geom.conaffinity for geom in spec.worldbody.geoms):
         spec.worldbody.add_geom(name="trial_floor", type=mujoco.mjtGeom.mjGEOM_PLANE, size=[20, 20, 0.1])
+
+
+def _exclude_overlaps(spec: mujoco.MjSpec, model: mujoco.MjModel) -> None:
+    """Parts of the robot that already overlap as the model draws it would only push each other apart."""
+    data = mujoco.MjData(model)
+    if model.nkey:
+        mujoco.mj_resetDataKeyframe(model, data, 0)
+    mujoco.mj_forward(model, data)
+    for contact in data.contact:
+        one, other = (int(model.geom_bodyid[geom]) for geom in contact.geom)
+        if contact.dist < 0 and model.body_weldid[one] and model.body_weldid[other]:
+            spec.add_exclude(bodyname1=model.body(one).name, bodyname2=model.body(other).name)
 
 
 def _base(model: mujoco.MjModel) -> int:
