@@ -16,11 +16,12 @@ _COMPARE = {">": operator.gt, ">=": operator.ge, "<": operator.lt, "<=": operato
 
 
 def rules_for(stage: Stage, rules: Sequence[AbortRule], limits: Limits) -> tuple[AbortRule, ...]:
-    """The sheet's rules that are meant for this stage, and the box's own, which always are."""
+    """The sheet's rules that are meant for this stage, and the box's own. What hangs may tilt."""
     meant = tuple(rule for rule in rules if not rule.stages or stage.name in rule.stages)
+    tilt = (AbortRule(metric="tilt_deg", op=">", value=limits.tilt_deg),) if stage.free_standing else ()
     return (
         *meant,
-        AbortRule(metric="tilt_deg", op=">", value=limits.tilt_deg),
+        *tilt,
         AbortRule(metric="temp_c", op=">", value=limits.temp_c),
         AbortRule(metric="joint_vel_rad_s", op=">", value=limits.joint_vel_rad_s),
     )

@@ -1,6 +1,7 @@
 """The rows' way to the file, without ever holding up the loop."""
 
 import contextlib
+import os
 import queue
 import sys
 import threading
@@ -14,6 +15,23 @@ from driver.wire import csvlog
 
 QUEUE_ROWS = 3000  # a minute at 50 Hz
 CLOSE_WITHIN_S = 5.0
+
+
+class CsvFile:
+    """The log on disk: every row is handed to the system as it comes, and is on the disk at the end."""
+
+    def __init__(self, path: Path, columns: tuple[str, ...]) -> None:
+        self._file = path.open("wb")
+        self._writer = csvlog.Writer(self._file, columns)
+
+    def write(self, row: Sequence[float | None]) -> None:
+        self._writer.write(row)
+        self._file.flush()
+
+    def close(self) -> None:
+        with self._file:
+            self._file.flush()
+            os.fsync(self._file.fileno())
 
 
 class Sink(Protocol):
@@ -33,7 +51,7 @@ class LogFile:
     """
 
     def __init__(
-        self, path: Path, *, may_wait: bool, size: int = QUEUE_ROWS, open_sink: OpenSink = csvlog.Writer
+        self, path: Path, *, may_wait: bool, size: int = QUEUE_ROWS, open_sink: OpenSink = CsvFile
     ) -> None:
         self.error: OSError | None = None
         self.dropped = 0

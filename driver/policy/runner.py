@@ -63,6 +63,7 @@ class _StageRun:
         self.order, self.parts, self.contract = order, parts, order.contract
         self.period_s = 1.0 / self.contract.rate_hz
         self.rules = rules_for(order.stage, order.abort_rules, order.limits)
+        self.threshold = tilt_threshold(self.rules)
         self.watch = AbortWatch(self.rules)
         self.mind = Mind(self.contract, parts.policy)
         self.seen: Tick | None = None
@@ -109,14 +110,13 @@ class _StageRun:
 
     def ending(self, stop: Stopped) -> Ending:
         state = self.seen.state if self.seen else None
-        threshold = tilt_threshold(self.rules)
         return Ending(
             stopped_by=stop.stopped_by,
             reason=stop.reason,
             motor_temps_c=temperatures(self.contract.joints, state),
             battery_v=state.battery_v if state else None,
-            fell=None if threshold is None else self.fell,
-            tilt_protection={"armed": threshold is not None, "threshold_deg": threshold},
+            fell=None if self.threshold is None else self.fell,
+            tilt_protection={"armed": self.threshold is not None, "threshold_deg": self.threshold},
             clamped_ticks=self.clamped_ticks,
             simulated_clock=self.parts.body.simulated,
         )
@@ -222,7 +222,7 @@ class _StageRun:
             command=command,
             targets=targets,
             action=action,
-            fall=float(self.fell),
+            fall=None if self.threshold is None else int(self.fell),
         )
         try:
             self.log.write(line)
