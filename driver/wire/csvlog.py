@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import BinaryIO, cast
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from driver.wire import cells, malformed
@@ -71,6 +70,8 @@ class Log:
 
     def tail(self, names: Sequence[str], *, start: int = 0) -> dict[str, Column]:
         """Several columns at once, from row `start` on."""
+        import pandas as pd  # takes a second to load, and who only writes a log needs none of it
+
         places = {self.columns.index(name): name for name in names}
         if not places or start >= self.rows:
             return {name: np.empty(0) for name in names}
