@@ -59,7 +59,7 @@ class TrialLogFile(models.Model):
     stage = models.CharField(max_length=80)
     sha256 = models.CharField(max_length=64)
     bytes = models.PositiveBigIntegerField()
-    rows = models.PositiveBigIntegerField()
+    rows = models.PositiveBigIntegerField(null=True, help_text="null for what is no version 1 log")
     object = models.ForeignKey(StoredObject, models.PROTECT, related_name="+")
 
     class Meta:

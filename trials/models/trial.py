@@ -1,6 +1,8 @@
+from datetime import datetime
 from typing import Self
 
 from django.db import models
+from django.db.models import Case, Exists, OuterRef, Q, Value, When
 
 from devices.models import Approval
 from hub.accounts.actors import Actor
@@ -16,6 +18,20 @@ class TrialQuerySet(models.QuerySet["Trial"]):
             return self.filter(approval__device=by.device_id)
         return self.filter(session__owner__in=by.accounts())
 
+    def about(self, approval_id: str) -> Self:
+        """The trial that an approval is about, also one that another has taken the place of."""
+        approvals = Approval.objects.filter(pk=approval_id, subject_kind="trial")
+        return self.filter(pk__in=approvals.values("subject_id"))
+
+    def with_status(self, *, at: datetime) -> Self:
+        """Note on each the status that `trials.rules.status` gives it; a test holds the two together."""
+        later = Trial.objects.filter(
+            session=OuterRef("session"),
+            position__gt=OuterRef("position"),
+            approval__started_at__isnull=False,
+        )
+        return self.annotate(is_overtaken=Exists(later)).annotate(status=_status(at))
+
 
 class Trial(models.Model):
     """One checkpoint's place in a session, and everything that came of it."""
@@ -29,8 +45,10 @@ class Trial(models.Model):
     position = models.PositiveSmallIntegerField()
     role = models.CharField(max_length=16, choices=Role)
     checkpoint = models.ForeignKey(Checkpoint, models.PROTECT, related_name="trials")
-    sim = models.JSONField(null=True, help_text="the round's verdict on the checkpoint, as locked")
-    sim_measured = models.JSONField(null=True, help_text="the round's measurement of each gate")
+    # As the round that measured the checkpoint had them locked; without one there is nothing to say.
+    gates = models.JSONField(default=list, help_text="the locked gates of the round that measured it")
+    sim = models.JSONField(null=True, help_text="that round's verdict on the checkpoint")
+    sim_measured = models.JSONField(null=True, help_text="that round's measurement of each gate")
     # The newest one; those that ended without a start are found by their subject.
     approval = models.OneToOneField(Approval, models.PROTECT, null=True, related_name="trial")
 
@@ -43,5 +61,28 @@ class Trial(models.Model):
     def is_control(self) -> bool:
         return self.role == self.Role.CONTROL
 
+    @property
+    def has_started(self) -> bool:
+        return self.approval is not None and self.approval.started_at is not None
+
     def __str__(self) -> str:
-        return self.id
+        return f"trial {self.position}"
+
+
+def _status(at: datetime) -> Case:
+    state = Approval.State
+    is_overdue = Q(approval__state__in=Approval.EXPIRING, approval__expires_at__lte=at)
+    is_over = Q(is_overtaken=True) | Q(session__cancelled_at__isnull=False)
+    return Case(
+        When(Q(approval=None) & is_over, then=Value("closed")),
+        When(approval=None, then=Value("planned")),
+        When(is_overdue | Q(approval__state__in=Approval.ENDED_WITHOUT_START), then=Value("closed")),
+        When(approval__state=state.REQUESTED, then=Value("awaiting_approval")),
+        When(approval__state=state.ISSUED, then=Value("ready")),
+        When(approval__state=state.RUNNING, then=Value("running")),
+        When(verdict__isnull=False, then=Value("decided")),
+        When(log=None, then=Value("awaiting_log")),
+        When(role=Trial.Role.CONTROL, then=Value("measured")),
+        default=Value("needs_verdict"),
+        output_field=models.CharField(),
+    )
