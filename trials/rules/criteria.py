@@ -142,32 +142,33 @@ def _sim_value(case: Case, criterion: Criterion) -> float | None:
     return number_of(case.measured.get(same[0]["key"])) if same else None
 
 
-def _settled(judged: JudgedCriterion, case: Case, limit: float | None, *, is_awaited: bool = False) -> bool:
-    """
-    Whether there is a value and something to hold it against; the result says pending or unmeasured if not.
-    """
-    if case.own.is_awaited or (is_awaited and judged["value"] is not None):
-        judged["result"] = "pending"
-        return False
-    return judged["value"] is not None and limit is not None
+def _is_pending(judged: JudgedCriterion, case: Case, *, is_awaited: bool = False) -> bool:
+    """Whether its own log is still to come, or the one that its number would be compared with."""
+    return case.own.is_awaited or (is_awaited and judged["value"] is not None)
 
 
 def _against_limit(
     judged: JudgedCriterion, case: Case, limit: float | None, *, is_awaited: bool = False
 ) -> None:
     value = judged["value"]
-    if not _settled(judged, case, limit, is_awaited=is_awaited) or value is None or limit is None:
-        return
-    op = "<=" if judged["op"] == AGAINST_CONTROL else judged["op"]
-    judged["result"] = "PASS" if meets(value, op, limit) else "FAIL"
-    _set_margin(judged, _margin(op, value, limit))
+    if _is_pending(judged, case, is_awaited=is_awaited):
+        judged["result"] = "pending"
+    elif value is not None and limit is not None:
+        op = "<=" if judged["op"] == AGAINST_CONTROL else judged["op"]
+        judged["result"] = "PASS" if meets(value, op, limit) else "FAIL"
+        _set_margin(judged, _margin(op, value, limit))
 
 
 def _against_sim(judged: JudgedCriterion, case: Case, tolerance: float | None) -> None:
     judged["tolerance"] = tolerance
     value, sim = judged["value"], judged.get("sim_value")
-    if not _settled(judged, case, sim) or value is None or sim is None or tolerance is None:
-        return
+    if _is_pending(judged, case):
+        judged["result"] = "pending"
+    elif value is not None and sim is not None and tolerance is not None:
+        _set_likeness(judged, value, sim, tolerance)
+
+
+def _set_likeness(judged: JudgedCriterion, value: float, sim: float, tolerance: float) -> None:
     # A tracking error is judged by its size, whichever sign simulation wrote down.
     margin = tolerance - abs(value - (abs(sim) if judged["metric"] == TRACKING else sim))
     if -ROUNDING <= margin < 0:

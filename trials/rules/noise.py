@@ -198,8 +198,8 @@ def _compared(
 def _floor(found: Spread | None, controls: int, fraction: float | None) -> NoiseFloor | None:
     if found is None or controls == 0:
         return None
-    value = found.floor_of_mean(controls) if fraction is None else found.floor_at(fraction)
-    return {"value": value, "n": found.n}
+    value = number_of(found.floor_of_mean(controls) if fraction is None else found.floor_at(fraction))
+    return None if value is None else {"value": value, "n": found.n}
 
 
 def _stop_before(run: Run, runs: Sequence[Run]) -> datetime | None:

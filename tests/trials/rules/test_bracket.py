@@ -92,12 +92,17 @@ def test_an_advisory_metric_out_of_tolerance_is_shown_and_does_not_decide():
         ({"falls": None}, {}),
         ({}, {"falls": None}),
         ({"falls": None}, {"falls": None, "tilt_mean_deg": None}),
+        ({}, {"falls": 1, "tilt_mean_deg": None}),
     ],
 )
 def test_a_number_that_decides_and_is_not_there_leaves_it_unmeasured(first, last):
     found = bracket_of(first, last)
 
     assert (found["holds"], found["reason"]) == (None, "unmeasured")
+
+
+def test_falls_known_of_one_run_alone_are_neither_equal_nor_unequal():
+    assert bracket_of({}, {"falls": None})["falls"] == {"first": 0, "last": None, "equal": None}
 
 
 def test_falls_that_neither_run_could_count_do_not_decide():
@@ -226,6 +231,13 @@ def test_the_sentence_names_what_broke_it_with_both_values_and_the_limit():
     )
 
 
+def test_the_sentence_of_one_that_holds_shows_both_values():
+    assert sentence(bracket_of({}, {"tilt_mean_deg": 1.5})) == (
+        "The bracket holds: the control ran the same first and last. "
+        "tilt_mean_deg 1.2 → 1.5, limit ±1, tracking_error_rad 0.03 → 0.03, limit ±0.05."
+    )
+
+
 def plan(*asked, history=()):
     return {tolerance["metric"]: tolerance for tolerance in plan_tolerances(asked, past=history, sides=SIDES)}
 
@@ -252,8 +264,17 @@ def test_a_plan_names_what_decides_and_how_far_apart_it_may_be():
     assert len(planned) == len(DEFAULT) + 1
 
 
+def test_a_limit_of_zero_asks_for_the_very_same_number():
+    tolerances = plan_tolerances(
+        [{"metric": "tilt_mean_deg", "tolerance": {"source": "fixed", "value": 0}}], past=(), sides=SIDES
+    )
+
+    assert bracket_of({}, {}, tolerances)["holds"] is True
+    assert bracket_of({}, {"tilt_mean_deg": 1.2001}, tolerances)["holds"] is False
+
+
 def test_a_limit_from_history_is_worked_out_from_the_past_pairs():
-    """d = 0.3, −0.4, 0.5: s_r = √(0.50 / 6) = 0.288675, and t₀.₉₇₅,₃·√2·s_r = 3.182446 × 0.408248 = 1.299229."""
+    """d = 0.3, −0.4, 0.5: s_r = √(0.50 / 6) = 0.288675; t₀.₉₇₅,₃·√2·s_r = 3.182446 × 0.408248 = 1.299229."""
     asked = {"metric": "tilt_mean_deg", "tolerance": {"source": "history"}}
 
     limit = plan(asked, history=past(0.3, -0.4, 0.5))["tilt_mean_deg"]["tolerance"]

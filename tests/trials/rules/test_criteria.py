@@ -12,7 +12,7 @@ AGAINST_CONTROL = {"id": "tilt-vs-control", "metric": "tilt_mean_deg", "op": "<=
 
 
 def judged(criterion, **facts):
-    """The one criterion of a case; its own run and two control runs have ordinary logs unless said otherwise."""
+    """The one criterion of a case; its own run and two controls have ordinary logs unless said otherwise."""
     whole = {"own": run(), "controls": [control(1), control(3)], "criteria": [criterion], "sides": SIDES}
     return judge(Case(**{**whole, **facts}))[0]
 

@@ -307,6 +307,7 @@ def test_every_refused_key_is_named():
         ({"environment": {"flor": "x"}}, "environment.flor"),
         ({"stages": []}, "stages"),
         ({"stages": "hang"}, "stages"),
+        ({"stages": [3]}, "stages.0"),
         ({"criteria": [{"id": "x", "metric": "falls", "op": "=="}]}, "criteria.0.threshold"),
     ],
 )
@@ -352,6 +353,16 @@ def test_abort_rules_for_every_stage_or_every_free_one_stay_that_when_stages_cha
         ["hang", "floor", "walk"],
         ["hang", "floor", "walk"],
     ]
+
+
+def test_abort_rules_that_are_sent_with_the_stages_are_taken_as_they_are():
+    sheet = draft()
+    rules = sheet["abort_rules"][1:2]
+    rules = [{**rules[0], "stages": ["hang", "floor"]}]
+
+    changed = patch_sheet(sheet, {"stages": stages_of(sheet, "hang", "floor"), "abort_rules": rules})
+
+    assert changed["abort_rules"] == rules
 
 
 def test_with_no_stage_standing_free_the_tilt_rule_watches_them_all():

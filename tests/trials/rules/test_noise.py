@@ -83,7 +83,7 @@ def test_position_clock_and_waiting_time_stand_beside_a_comparison():
 
 
 def test_waiting_is_counted_from_the_last_run_that_took_place():
-    first, candidate, last = session(minute=30)
+    first, _, last = session(minute=30)
     never_ran = run("trl_y", position=2, log="awaiting", is_closed=True)
     later = run("trl_x", position=3, minutes=30)
 

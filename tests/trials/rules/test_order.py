@@ -122,14 +122,22 @@ def test_each_place_has_its_reason_in_words():
 
     assert why(places, candidates) == [
         "Control first: what every candidate is compared with.",
-        "4 of 4 gates passed, 16 of 16 seeds upright: "
-        "the lowest risk in simulation, so it runs before the other candidates.",
-        "4 of 4 gates passed, 12 of 16 seeds upright: "
-        "fewer seeds upright than walk-7 step 100, so it runs after it.",
-        "2 of 4 gates passed, 16 of 16 seeds upright: "
-        "fewer gates passed than walk-7 step 200, so it runs after it.",
-        "2 of 4 gates passed, 16 of 16 seeds upright: "
-        "as good as walk-7 step 300, and a later step, so it runs after it.",
+        (
+            "4 of 4 gates passed, 16 of 16 seeds upright: "
+            "the lowest risk in simulation, so it runs before the other candidates."
+        ),
+        (
+            "4 of 4 gates passed, 12 of 16 seeds upright: "
+            "fewer seeds upright than walk-7 step 100, so it runs after it."
+        ),
+        (
+            "2 of 4 gates passed, 16 of 16 seeds upright: "
+            "fewer gates passed than walk-7 step 200, so it runs after it."
+        ),
+        (
+            "2 of 4 gates passed, 16 of 16 seeds upright: "
+            "as good as walk-7 step 300, and a later step, so it runs after it."
+        ),
         "Not measured in simulation: fewer gates passed than walk-7 step 400, so it runs after it.",
         "The same control again, last: it shows whether the session stayed the same.",
     ]
@@ -154,3 +162,11 @@ def test_the_reason_of_a_second_control_says_that_the_difference_is_no_drift():
 )
 def test_the_first_candidates_reason_claims_no_more_than_is_known(candidates, reason):
     assert why(plan_order(controls=["c"], candidates=candidates), candidates)[1] == reason
+
+
+def test_two_candidates_alike_in_all_say_that_their_ids_decide():
+    candidates = [Candidate("x", 1), Candidate("y", 1)]
+
+    reason = why(plan_order(controls=["c"], candidates=candidates), candidates)[2]
+
+    assert reason == "Not measured in simulation: as good as x at the same step; their ids decide."

@@ -109,6 +109,11 @@ def test_a_trial_without_a_request_gets_one():
 
 
 @pytest.mark.parametrize("approval", APPROVALS)
+def test_a_run_has_started_once_its_approval_runs(approval):
+    assert standing(approval=approval).has_started is (approval in ("running", "stopped"))
+
+
+@pytest.mark.parametrize("approval", APPROVALS)
 def test_only_a_stopped_or_closed_trial_lets_the_next_one_start(approval):
     trials = [standing(1, approval=approval), standing(2, approval="issued")]
 

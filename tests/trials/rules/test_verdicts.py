@@ -93,6 +93,7 @@ def test_a_policy_promoted_meanwhile_is_replaced_by_name_alone(planned, now, rep
     with pytest.raises(WrongReplacement) as refused:
         check("promote", **facts)
     assert refused.value.current == now
+    assert str(refused.value).startswith(f"{now or 'No policy'} is on the robot now")
 
 
 def test_iterating_on_an_ended_lineage_is_refused():
@@ -112,29 +113,35 @@ def test_every_refusal_has_a_slug_of_its_own():
     [
         (
             "promote",
-            {"replaces": "walk-7 step 700"},
-            "walk-7 step 800 becomes the campaign's policy on the robot in place of walk-7 step 700, and its "
-            "numbers the baseline of the next sessions. Sessions that are planned already keep theirs.",
+            {"replaces": "w7 step 700"},
+            (
+                "w7 step 800 becomes the campaign's policy on the robot in place of w7 step 700, and its "
+                "numbers the baseline of the next sessions. Sessions that are planned already keep theirs."
+            ),
         ),
         (
             "iterate",
             {"agents": 1},
-            "walk-7 step 800 stays a valid parent for the next round. 1 attached agent will be woken with the "
-            "verdict, the notes and the summary; a person still approves what comes of it.",
+            (
+                "w7 step 800 stays a valid parent for the next round. 1 attached agent will be woken with "
+                "the verdict, the notes and the summary; a person still approves what comes of it."
+            ),
         ),
         (
             "iterate",
             {},
-            "walk-7 step 800 stays a valid parent for the next round. No agent is attached, so none is woken.",
+            "w7 step 800 stays a valid parent for the next round. No agent is attached, so none is woken.",
         ),
         (
             "stop",
             {"descendants": 3},
-            "The lineage of walk-7 step 800 ends: no round can resume from it "
-            "or from 3 checkpoints that came of it.",
+            (
+                "The lineage of w7 step 800 ends: no round can resume from it "
+                "or from 3 checkpoints that came of it."
+            ),
         ),
-        ("stop", {}, "The lineage of walk-7 step 800 ends: no round can resume from it."),
+        ("stop", {}, "The lineage of w7 step 800 ends: no round can resume from it."),
     ],
 )
 def test_what_follows_is_said_before_it_is_done(option, facts, said):
-    assert consequence(option, checkpoint="walk-7 step 800", **facts) == said
+    assert consequence(option, checkpoint="w7 step 800", **facts) == said

@@ -81,6 +81,7 @@ def test_a_log_can_measure_the_seven_metrics_and_no_other():
 
 def test_a_gate_of_the_contract_is_taken():
     check_gates([gate(), gate("speed", metric="forward_speed", op=">", threshold=0.1, conditions={})])
+    check_gates([gate(conditions={"pushes": True, "terrain": "flat", "latency_s": 0.02, "mass": None})])
 
 
 def test_a_tracking_gate_may_name_its_joint():
@@ -135,6 +136,7 @@ def test_there_may_be_so_many_gates_and_not_one_more():
 
 def test_results_of_the_contract_are_taken():
     check_results([result(measured={"tilt": None}), result(checkpoint="ckp_2", measured={})], [gate()])
+    check_results([result(seeds_upright=16)], [gate()])
 
 
 @pytest.mark.parametrize(

@@ -51,6 +51,7 @@ def test_a_stop_ends_the_lineage_of_all_that_came_of_it_whatever_the_rule(checkp
         check(checkpoint, ended={"b"}, fail_ends_lineage=fail_ends_lineage)
 
     assert (refused.value.checkpoint, refused.value.ended_at) == (checkpoint, "b")
+    assert ("ended here" in str(refused.value)) is (checkpoint == "b")
 
 
 def test_a_stop_leaves_ancestors_and_others_alone():
