@@ -1,5 +1,6 @@
 """Checks of JSON against a described shape: exact types, no unknown keys, every fault with its path."""
 
+import math
 import re
 from collections.abc import Callable, Collection, Mapping
 from typing import TypeAlias
@@ -188,6 +189,8 @@ def _check_range(
     most: float | None = None,
     above: float | None = None,
 ) -> None:
+    if not math.isfinite(value):
+        add(errors, path, "must be finite")
     if least is not None and value < least:
         add(errors, path, f"must be at least {least}")
     if above is not None and value <= above:
