@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import cast
 
 from driver.bodies.base import Body, BodyError
-from driver.bodies.options import parse_options
+from driver.bodies.options import Options, parse_options
 
 STILT = Path(__file__).parent / "demo" / "stilt.xml"
 
@@ -22,19 +22,31 @@ def body_from(text: str, *, seed: int | None = None) -> Body:
     """
     kind, _, rest = text.partition(":")
     if kind == "mujoco":
-        return _simulated(rest, seed)
+        return _simulated(text, seed)
     if kind == "python":
         return _imported(rest, seed)
     raise BodyError(f"{text!r} names no body; mujoco:robot.xml or python:module:factory do")
 
 
-def _simulated(rest: str, seed: int | None) -> Body:
+def simulated_options(text: str) -> Options:
+    """
+    The options of a simulated body.
+
+    :raises BodyError: where the text names another kind
+    """
+    kind, _, rest = text.partition(":")
+    if kind != "mujoco":
+        raise BodyError(f"{text!r} is no simulated body; mujoco:robot.xml would be one")
+    path, mark, query = rest.partition("?")
+    return parse_options(f"{STILT if path == 'stilt' else path}{mark}{query}")
+
+
+def _simulated(text: str, seed: int | None) -> Body:
     try:
         from driver.bodies.mujoco import MujocoBody
     except ModuleNotFoundError:
         raise BodyError("a simulated body needs MuJoCo: install the driver with its extra `sim`") from None
-    path, mark, query = rest.partition("?")
-    return MujocoBody(parse_options(f"{STILT if path == 'stilt' else path}{mark}{query}"), seed=seed)
+    return MujocoBody(simulated_options(text), seed=seed)
 
 
 def _imported(rest: str, seed: int | None) -> Body:

@@ -63,6 +63,7 @@ class MujocoBody:
         self._data = mujoco.MjData(self._rig.model)
         self._hang_up()
         self._sent: deque[tuple[Array, Array, Array]] = deque()
+        self._gains = (np.empty(0), np.empty(0))
         self._standing = False
         self._woken = time.monotonic()
         self._next_push, self._push_ends = np.inf, 0.0
@@ -181,12 +182,14 @@ class MujocoBody:
     # How it moves.
 
     def _apply(self, targets: Array, stiffness: Array, damping: Array) -> None:
-        model, motors = self._rig.model, self._rig.actuator
-        power = self.options.power
-        model.actuator_gainprm[motors, 0] = power * self._stiffer * stiffness
-        model.actuator_biasprm[motors, 1] = -power * self._stiffer * stiffness
-        model.actuator_biasprm[motors, 2] = -power * self._damper * damping
+        motors = self._rig.actuator
         self._data.ctrl[motors] = targets - self._zero
+        if self._gains[0] is not stiffness or self._gains[1] is not damping:
+            model, power = self._rig.model, self.options.power
+            model.actuator_gainprm[motors, 0] = power * self._stiffer * stiffness
+            model.actuator_biasprm[motors, 1] = -power * self._stiffer * stiffness
+            model.actuator_biasprm[motors, 2] = -power * self._damper * damping
+            self._gains = stiffness, damping
 
     def _push(self) -> None:
         """Shove the base now and then; the force stays for the periods that it lasts."""
@@ -207,12 +210,11 @@ class MujocoBody:
         """Gravity, angular and linear velocity in the IMU's frame."""
         if self._rig.base == 0:
             return self._imu @ DOWN, np.zeros(3), np.zeros(3)
-        w, x, y, z = self._data.qpos[3:7]
-        down = np.array([2 * (w * y - x * z), -2 * (w * x + y * z), 2 * (x * x + y * y) - 1])
-        back = np.zeros(9)
-        mujoco.mju_quat2Mat(back, self._data.qpos[3:7])
-        lin_vel = back.reshape(3, 3).T @ self._data.qvel[:3]
-        return self._imu @ down, self._imu @ self._data.qvel[3:6], self._imu @ lin_vel
+        rotation = np.empty(9)
+        mujoco.mju_quat2Mat(rotation, self._data.qpos[3:7])
+        to_imu = self._imu @ rotation.reshape(3, 3).T
+        velocity = self._data.qvel
+        return to_imu @ DOWN, self._imu @ velocity[3:6], to_imu @ velocity[:3]
 
     def _age(self) -> float:
         silent = self.options.silent_after_s

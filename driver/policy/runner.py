@@ -134,7 +134,7 @@ class _StageRun:
             if rule is not None:
                 self._write(elapsed, 0, Constant().command(elapsed), targets, None)
             self._stop_if(rule)
-            self._send(targets, share)
+            self._send(targets, share * self.motors.stiffness)
             self._look(self.pace.next())
 
     def _walk(self) -> Stopped:
@@ -173,7 +173,7 @@ class _StageRun:
         rule = self._tripped(targets, thought.action)
         self._write(elapsed_s, count, command, targets, thought.action)
         self._stop_if(rule)
-        self._send(targets, 1.0)
+        self._send(targets, self.motors.stiffness)
 
     def _command(self) -> Array:
         command = limited(self.parts.source.command(self.tick.now), self.order.limits)
@@ -229,9 +229,9 @@ class _StageRun:
         except OSError as error:
             raise Stopped("command_failed", f"the log cannot be written: {error}") from None
 
-    def _send(self, targets: Array, share_of_stiffness: float) -> None:
+    def _send(self, targets: Array, stiffness: Array) -> None:
         self.held = targets
-        self.parts.body.send(targets, share_of_stiffness * self.motors.stiffness, self.motors.damping)
+        self.parts.body.send(targets, stiffness, self.motors.damping)
 
     def _look(self, tick: Tick) -> None:
         self.tick = self.seen = tick
