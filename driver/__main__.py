@@ -8,7 +8,7 @@ from typing import Protocol, cast
 
 # One module a subcommand. A module imports what is heavy inside `run`, so that no subcommand needs what only
 # another one uses.
-COMMANDS = ("enroll", "run", "go", "stop", "stage", "summarize")
+COMMANDS = ("enroll", "doctor", "run", "go", "stop", "status", "stage", "summarize", "evaluate", "pack")
 
 
 class Command(Protocol):

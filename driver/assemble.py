@@ -52,7 +52,7 @@ def box(config: Config, *, clock: Clock | None = None) -> Box:
         storage=Storage(hosts=pinned.storage_hosts, allow_http=config.hub.is_loopback),
         journal=journal,
         mail=mail,
-        console=Console(status=dict, reconcile=lambda: reconcile(journal)),
+        console=Console(reconcile=lambda: reconcile(journal)),
     )
 
 

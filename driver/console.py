@@ -63,8 +63,9 @@ class Waiting:
 class Console:
     """What was asked at the box. The daemon looks here; the socket's threads write here."""
 
-    def __init__(self, *, status: Callable[[], dict[str, Any]], reconcile: Callable[[], str]) -> None:
-        self.status, self.reconcile = status, reconcile
+    def __init__(self, *, reconcile: Callable[[], str]) -> None:
+        self.reconcile = reconcile
+        self.status: Callable[[], dict[str, Any]] = dict
         self.stop_asked = threading.Event()
         self._lock = threading.Lock()
         self._waiting: Waiting | None = None
@@ -101,7 +102,7 @@ class Console:
 
     def answer(self, asked: dict[str, Any], *, by: str) -> dict[str, Any]:
         asks: dict[str, Callable[[], dict[str, Any]]] = {
-            "status": self.status,
+            "status": lambda: {**self.status(), **self._say_waiting()},
             "waiting": self._say_waiting,
             "go": lambda: self._take_go(asked.get("ticket"), by),
             "stop": lambda: self._take_stop(by),

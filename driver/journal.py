@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from driver import durable
+from driver.exits import DriverError
 
 VERSION = 1
 KEEP_USED = 1000  # approvals that have started here; a token lives 12 hours
@@ -33,7 +34,7 @@ class Step(StrEnum):
     RECORDED = "recorded"  # the hub has the record
 
 
-class JournalUnreadable(Exception):
+class JournalUnreadable(DriverError):
     """What is on disk is not a journal of this version."""
 
 

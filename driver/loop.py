@@ -39,6 +39,7 @@ class Loop:
         self._held: dict[str, float] = {}
         self._failures = 0
         self._cleaned: float | None = None
+        box.console.status = self._status
 
     def begin(self) -> None:
         """Before anything else: make the robot safe, and put an end to what a crash interrupted."""
@@ -113,6 +114,16 @@ class Loop:
     def heartbeat(self) -> dict[str, Any]:
         state = "needs_attention" if self.box.journal.state.attention else "idle"
         return facts.heartbeat(self.box, state)
+
+    def _status(self) -> dict[str, Any]:
+        """What only the running daemon knows."""
+        heard, clock = self.box.hub.heard, self.box.clock
+        run = self.box.journal.state.run
+        return {
+            "state": "running" if run else "idle",
+            "hub_heard_s_ago": None if heard is None else round(clock.monotonic() - heard, 1),
+            "skew_s": round(clock.skew.total_seconds(), 3),
+        }
 
     def _tell_loss(self) -> None:
         state = self.box.journal.state
