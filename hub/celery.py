@@ -13,8 +13,13 @@ app.conf.update(
     broker_connection_retry_on_startup=True,
     broker_transport_options={
         "visibility_timeout": 3600,  # longer than any task
-        "socket_connect_timeout": 1,  # a broker that is down, or silent, holds up no request
+        # A broker that is down, or silent, holds up no request: the sweeper tells again.
+        "socket_connect_timeout": 1,
         "socket_timeout": 2,
+        "max_retries": 1,
+        "interval_start": 0,
+        "interval_step": 0,
+        "connect_retries_timeout": 1,
     },
     task_acks_late=True,
     task_reject_on_worker_lost=True,

@@ -182,6 +182,7 @@ class LocalStore:
             "-master.telemetry=false",
             "-volume.max=200",
             "-master.volumeSizeLimitMB=1024",
+            "-master.electionTimeout=1s",  # a single master waits this long before it leads itself
         ]
 
     def _environment(self, known: Known) -> dict[str, str]:

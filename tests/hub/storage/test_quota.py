@@ -1,8 +1,7 @@
-from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from functools import partial
 
 import pytest
-from django.db import connection
 
 from hub.jobs.models import Job
 from hub.storage import services
@@ -10,6 +9,7 @@ from hub.storage.models import StorageUsage, StoredObject
 from hub.storage.services import NotReserved, OverQuota, Wanted
 from tests import factories
 from tests.factories import NOON
+from tests.races import at_once
 
 SHA = "0" * 64
 LATER = NOON + timedelta(days=2)
@@ -33,17 +33,9 @@ def held(owner):
 def race(owner):
     """Twenty who want 60 bytes at once, and who of them got it."""
 
-    def attempt(n):
-        try:
-            reserve(owner, 60, key=f"attempt-{n}")
-        except OverQuota:
-            return False
-        finally:
-            connection.close()
-        return True
-
-    with ThreadPoolExecutor(20) as pool:
-        return list(pool.map(attempt, range(20)))
+    answers = at_once(*[partial(reserve, owner, 60, key=f"attempt-{n}") for n in range(20)])
+    assert all(isinstance(answer, list | OverQuota) for answer in answers)
+    return [isinstance(answer, list) for answer in answers]
 
 
 def test_what_fits_to_the_byte_is_reserved_and_one_byte_more_is_not(ana):

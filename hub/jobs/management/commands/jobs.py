@@ -18,20 +18,24 @@ class Command(BaseCommand):
         parser.add_argument("--pause", type=float, default=0.5, help="seconds between looks (default 0.5)")
 
     def handle(self, *args: Any, **options: Any) -> None:
+        if options["once"]:
+            while one_pass():
+                pass
+            return
         stop = threading.Event()
-        if not options["once"]:
-            for number in (signal.SIGTERM, signal.SIGINT):
-                signal.signal(number, lambda *_: stop.set())
-        loop(stop, pause=options["pause"], once=options["once"])
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: stop.set())
+        loop(stop, pause=options["pause"])
 
 
-def loop(stop: threading.Event, *, pause: float, once: bool = False) -> None:
+def loop(stop: threading.Event, *, pause: float) -> None:
     """Do one pass after another; the pause is only for a pass that found nothing."""
     while not stop.is_set():
         close_old_connections()
-        services.enqueue_periodic(at=timezone.now())
-        ran = services.run_due(at=timezone.now(), most=20)
-        if once and not ran:
-            return
-        if not ran:
+        if not one_pass():
             stop.wait(pause)
+
+
+def one_pass() -> int:
+    services.enqueue_periodic(at=timezone.now())
+    return services.run_due(at=timezone.now(), most=20)
