@@ -78,9 +78,9 @@ class Checkpoint(models.Model):
 
     @property
     def in_locked_rounds(self) -> "list[RoundResult]":
-        """What locked rounds measured of it, the newest round first."""
-        told = [row for row in self.results.all() if row.round.locked_at is not None]
-        return sorted(told, key=lambda row: row.round.number, reverse=True)
+        """What locked rounds measured of it, the one locked last first."""
+        told = [(row.round.locked_at, row.pk, row) for row in self.results.all() if row.round.locked_at]
+        return [row for _, _, row in sorted(told, reverse=True)]
 
     def __str__(self) -> str:
         return f"{self.run.name} step {self.step}"

@@ -18,8 +18,9 @@ def locked(campaign: Campaign) -> Campaign:
     Lock a campaign's row for the rest of the transaction.
 
     It is the first lock of every act that numbers rounds, ends lineages or reads whether they have ended.
+    Rows that point to the campaign can be written meanwhile.
     """
-    return Campaign.objects.select_for_update().get(pk=campaign.pk)
+    return Campaign.objects.select_for_update(no_key=True).get(pk=campaign.pk)
 
 
 @transaction.atomic

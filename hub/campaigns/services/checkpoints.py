@@ -105,24 +105,24 @@ def _declare(campaign: Campaign, declared: Declared, *, by: Actor, at: datetime)
     run, _ = TrainingRun.objects.get_or_create(
         campaign=campaign, name=declared.run, defaults={"created_at": at}
     )
-    checkpoint = run.checkpoints.filter(step=declared.step).first()
-    checkpoint = checkpoint or Checkpoint(run=run, step=declared.step, created_at=at)
-    _check_open(checkpoint, declared)
-    checkpoint.parent = _parent(campaign, declared.parent)
-    checkpoint.bytes, checkpoint.onnx_sha256 = declared.bytes, declared.onnx_sha256
-    checkpoint.sidecar = dict(declared.sidecar) if declared.sidecar is not None else None
-    if checkpoint.object is not None:
-        storage.release(obj=checkpoint.object, at=at)
-    key = f"{_folder(declared.step)}/incoming/{ids.new_id('upl')}/policy.onnx"
-    wanted = storage.Wanted(key=key, bytes=declared.bytes, sha256=declared.onnx_sha256)
-    [checkpoint.object] = storage.reserve(owner=campaign.owner, wanted=[wanted], at=at)
-    checkpoint.save()
+    if there := run.checkpoints.filter(step=declared.step).first():
+        _make_way(there, declared, at=at)
+    said = {
+        "parent": _parent(campaign, declared.parent),
+        "bytes": declared.bytes,
+        "onnx_sha256": declared.onnx_sha256,
+        "sidecar": declared.sidecar,
+        "object": _room(campaign, declared, at=at),
+    }
+    checkpoint, _ = run.checkpoints.update_or_create(
+        step=declared.step, defaults=said, create_defaults={**said, "created_at": at}
+    )
     sentence = f"declared {checkpoint} for {campaign.name}, {declared.bytes} bytes."
     _record("checkpoint.declared", checkpoint, campaign, by=by, at=at, sentence=sentence)
     return checkpoint
 
 
-def _check_open(checkpoint: Checkpoint, declared: Declared) -> None:
+def _make_way(checkpoint: Checkpoint, declared: Declared, *, at: datetime) -> None:
     if checkpoint.verified_at is not None:
         raise StepTaken(
             f"{checkpoint} is verified already.",
@@ -130,6 +130,15 @@ def _check_open(checkpoint: Checkpoint, declared: Declared) -> None:
             onnx_sha256=checkpoint.onnx_sha256,
             same=checkpoint.onnx_sha256 == declared.onnx_sha256,
         )
+    if checkpoint.object is not None:
+        storage.release(obj=checkpoint.object, at=at)
+
+
+def _room(campaign: Campaign, declared: Declared, *, at: datetime) -> StoredObject:
+    key = f"{_folder(declared.step)}/incoming/{ids.new_id('upl')}/policy.onnx"
+    wanted = storage.Wanted(key=key, bytes=declared.bytes, sha256=declared.onnx_sha256)
+    [room] = storage.reserve(owner=campaign.owner, wanted=[wanted], at=at)
+    return room
 
 
 def _parent(campaign: Campaign, wanted: str | None) -> Checkpoint | None:

@@ -35,7 +35,7 @@ def end_lineage(*, checkpoint: Checkpoint, reason: str, by: Actor, at: datetime)
     campaign = campaigns.locked(checkpoint.campaign)
     below = rule.descendants(checkpoint.pk, parents_of(campaign))
     going_on = Checkpoint.objects.filter(pk__in=[checkpoint.pk, *below], lineage_ended_at=None)
-    ended = list(going_on.select_related("run").select_for_update(of=("self",)).order_by("pk"))
+    ended = list(going_on.select_related("run").select_for_update(of=("self",), no_key=True).order_by("pk"))
     if not ended:
         return []
     for each in ended:

@@ -100,7 +100,8 @@ def lock_round(*, round: Round, by: Actor, at: datetime) -> Round:
 @transaction.atomic
 def mark_decided(*, round: Round, session_id: str, by: Actor, at: datetime) -> Round:
     """
-    Note that a round has its shortlist. The planning that calls holds its transaction open around this.
+    Note that a round has its shortlist. The planning that calls holds its transaction open around this, and
+    calls it with the id that the session is going to have, before it writes the session.
 
     :raises AlreadyDecided: the second time, naming the session
     :raises WrongState: for a draft
@@ -124,7 +125,7 @@ def mark_decided(*, round: Round, session_id: str, by: Actor, at: datetime) -> R
 
 def locked(round: Round) -> Round:
     """Lock a round's row for the rest of the transaction; the campaign's comes before it."""
-    rows = Round.objects.select_for_update(of=("self",))
+    rows = Round.objects.select_for_update(of=("self",), no_key=True)
     return rows.select_related("campaign__robot", "resumes_from__run").get(pk=round.pk)
 
 
@@ -139,9 +140,9 @@ def sims_of(round: Round) -> dict[str, tuple[rule.Sim, Measured]]:
 
 
 def has_failed(checkpoint: Checkpoint) -> bool:
-    """Whether the newest locked round that measured it says FAIL."""
+    """Whether the round that was locked last of those that measured it says FAIL."""
     rows = checkpoint.results.filter(round__locked_at__isnull=False).select_related("round")
-    newest = rows.order_by("-round__number").first()
+    newest = rows.order_by("-round__locked_at", "-pk").first()
     return newest is not None and newest.sim["verdict"] == "FAIL"
 
 
