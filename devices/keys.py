@@ -4,8 +4,9 @@ import json
 import os
 import stat
 import tempfile
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -71,6 +72,20 @@ def all_keys(*, at: datetime) -> list[HubKey]:
     return _read(path)
 
 
+def rotate(*, at: datetime) -> HubKey:
+    """
+    Add a key that takes over at a moment, ahead or now. Boxes that enrol from now on pin it with the others.
+
+    A box trusts what it pinned, so one that enrolled before has to enrol anew once the new key signs.
+    """
+    new = HubKey(secret=SigningKey.generate(), valid_from=at)
+    until = [replace(key, valid_until=key.valid_until or at) for key in all_keys(at=at)]
+    path = Path(settings.HUB_KEY_FILE)
+    with _draft(path, [*until, new]) as draft:
+        draft.replace(path)
+    return new
+
+
 def _age(key: HubKey) -> datetime:
     return key.valid_from
 
@@ -80,21 +95,24 @@ def _until(key: HubKey) -> str | None:
 
 
 def _create(path: Path, keys: list[HubKey]) -> None:
-    """Write the whole file aside, then give it its name, unless another process was first."""
+    """Give the file its name unless another process was first; then that one's key is the hub's."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    handle, draft = tempfile.mkstemp(
-        dir=path.parent, prefix=f".{path.name}."
-    )  # mode 0600 from its first moment
+    with _draft(path, keys) as draft, suppress(FileExistsError):
+        path.hardlink_to(draft)
+
+
+@contextmanager
+def _draft(path: Path, keys: list[HubKey]) -> Iterator[Path]:
+    """The whole file under another name, on disk: a name is never given to half a file."""
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")  # 0600 from its first moment
     try:
         with os.fdopen(handle, "w") as file:
             file.write(_text(keys))
             file.flush()
             os.fsync(file.fileno())
-        os.link(draft, path)
-    except FileExistsError:
-        return
+        yield Path(name)
     finally:
-        Path(draft).unlink()
+        Path(name).unlink(missing_ok=True)
 
 
 def _text(keys: list[HubKey]) -> str:

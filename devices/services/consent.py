@@ -13,7 +13,7 @@ from hub.accounts.actors import Actor
 from hub.accounts.models import User
 from hub.accounts.permissions import may_decide, signed_in_recently
 from hub.campaigns.models import Checkpoint, Contract
-from hub.campaigns.services import lineage
+from hub.campaigns.services import campaigns, lineage
 from hub.core.problems import Conflict, Forbidden, PreconditionRequired
 
 State = Approval.State
@@ -65,9 +65,12 @@ def request_approval(
     """
     Ask for consent to one run. It is never given by asking.
 
-    :raises DeviceNotActive: :raises ContractNotAccepted: where the device could not run it
+    :raises DeviceNotActive: for one that is pending or revoked
+    :raises ContractNotAccepted: where the device could not run it
     :raises AskedAlready: naming what is open for this subject
     """
+    _hold(device)
+    check_device_takes(device=device, checkpoint=checkpoint)
     approvals.expire_overdue(subject_kind, subject_id, at=at)
     approval = Approval(
         device=device,
@@ -83,8 +86,6 @@ def request_approval(
     )
     approval.about = subjects.of(approval).describe(approval)
     _insert(approval)
-    # Asked after the insert, which waits for whoever is revoking the device.
-    check_device_takes(device=device, checkpoint=checkpoint)
     approvals.record(
         "requested",
         approval,
@@ -99,7 +100,8 @@ def check_device_takes(*, device: Device, checkpoint: Checkpoint) -> Contract:
     """
     Read afresh whether a device is active and accepts what a checkpoint needs.
 
-    :raises DeviceNotActive: :raises ContractNotAccepted:
+    :raises DeviceNotActive: for one that is pending or revoked
+    :raises ContractNotAccepted: naming the contract
     """
     device = Device.objects.select_related("robot").get(pk=device.pk)
     check_active(device)
@@ -126,15 +128,18 @@ def issue_approval(*, approval: Approval, run_sheet_sha256: str | None, by: Acto
     """
     Consent to one run of the frozen run sheet with this digest: freeze it, and sign the token.
 
-    :raises PersonsOnly: :raises RoleForbidden: :raises RecentSignInNeeded: :raises SelfApprovalForbidden:
+    :raises Forbidden: for a program, an operator, an old sign-in, one's own request where that is forbidden
     :raises DigestMissing: when the person does not say which sheet they saw
     :raises WrongState: unless it is requested and its time is not up
-    :raises DeviceNotActive: :raises ContractNotAccepted: :raises LineageEnded: when that changed since
+    :raises Conflict: when device, contract or lineage have changed since it was asked for
     :raises SheetChanged: with the digest of the sheet as it is
     """
     may_consent(approval, by=by, at=at)
     if run_sheet_sha256 is None:
         raise DigestMissing("Send the run_sheet_sha256 of the sheet that you read.")
+    campaigns.locked(
+        approval.checkpoint.campaign
+    )  # a verdict that ends the lineage comes before this or after
     approval = approvals.locked(approval)
     approvals.move(approval, State.ISSUED, at=at)
     contract = check_device_takes(device=approval.device, checkpoint=approval.checkpoint)
@@ -165,7 +170,9 @@ def may_consent(approval: Approval, *, by: Actor, at: datetime) -> None:
     """
     Let a person decide who speaks for the device's owner and has signed in lately.
 
-    :raises PersonsOnly: :raises RoleForbidden: :raises RecentSignInNeeded:
+    :raises PersonsOnly: for a program
+    :raises RoleForbidden: for an operator
+    :raises RecentSignInNeeded: for an old session
     """
     may_decide(by, approval.device.owner)
     signed_in_recently(by, at=at)
@@ -181,6 +188,11 @@ _ISSUED = [
     "document_sha256",
     "token",
 ]
+
+
+def _hold(device: Device) -> None:
+    """Against who revokes it: a request is filed before that, and ended by it, or refused after it."""
+    Device.objects.select_for_update(no_key=True).get(pk=device.pk)
 
 
 def _insert(approval: Approval) -> None:
@@ -222,4 +234,4 @@ def _asked_by_themselves(approval: Approval, *, by: Actor) -> str:
         return ""
     if approval.requested_by == by.label:
         return ", which they asked for themselves"
-    return f", which {approval.requested_by} of their own asked for"
+    return f", which their {approval.requested_by} asked for"

@@ -80,9 +80,7 @@ def revoke_device(*, device: Device, reason: str, by: Actor, at: datetime) -> De
     :raises WrongState: when it was revoked before
     """
     may_manage(by, device.owner)
-    # The whole row, against inserts too: a request filed meanwhile either waits and sees the device revoked,
-    # or came first and is among those ended here.
-    device = Device.objects.select_for_update().get(pk=device.pk)
+    device = Device.objects.select_for_update(no_key=True).get(pk=device.pk)  # nothing is filed meanwhile
     device.move_to(Device.State.REVOKED)
     device.revoked_at = at
     device.save(update_fields=["state", "revoked_at"])
@@ -114,9 +112,13 @@ def _names_a_contract(name: str, *, robot: Robot) -> bool:
 
 
 def _what(device: Device, changed: list[str]) -> str:
-    count = len(device.accepted_contracts)
     said = {
         "name": "it has a new name",
-        "accepted_contracts": f"it accepts {count} contract{'' if count == 1 else 's'} or rates",
+        "accepted_contracts": f"it accepts {_few(device.accepted_contracts) or 'no contract'}",
     }
     return ", ".join(said[field] for field in changed)
+
+
+def _few(names: Sequence[str]) -> str:
+    shown = ", ".join(names[:3])
+    return f"{shown} and {len(names) - 3} more" if len(names) > 3 else shown

@@ -31,7 +31,9 @@ def post_event(*, device: Device, envelope: JSON, at: datetime) -> Answer:
     """
     Take an event of a device and give the answer that it will get however often it is sent.
 
-    :raises StatementInvalid: :raises WrongSignature: :raises NotBound: in this order
+    :raises StatementInvalid: for another shape; then
+    :raises WrongSignature: unless a key of the device signed it; then
+    :raises NotBound: when it is about something else
     :raises SeqUsed: for a number that is not above the last one
     :raises Conflict: where the state of its approval does not allow what the event says
     """

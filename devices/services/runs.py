@@ -30,7 +30,9 @@ def start(said: Statement, *, device: Device, approval: Approval, at: datetime) 
     Begin a run: the one act that makes an approval running. The caller holds the device's row.
 
     :raises WrongState: unless it is issued and its time is not up
-    :raises DeviceNotActive: :raises DeviceBusy: :raises OutOfOrder:
+    :raises DeviceNotActive: when it was revoked a moment ago
+    :raises DeviceBusy: while another run of it has not stopped
+    :raises OutOfOrder: unless its turn has come
     """
     approval = approvals.locked(approval)
     approvals.move(approval, State.RUNNING, at=at)

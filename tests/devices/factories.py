@@ -1,4 +1,4 @@
-"""Boxes with real keys, and approvals made through the services, about a kind of subject of the tests' own."""
+"""Boxes with real keys, and approvals made through the services, about subjects of the tests' own."""
 
 import json
 import secrets
@@ -127,6 +127,7 @@ class Box:
         *,
         body: bytes,
         sent: bytes | None = None,
+        sent_as: str | None = None,
         origin: str | None = None,
         created: datetime | None = None,
         nonce: str | None = None,
@@ -134,7 +135,7 @@ class Box:
         device_id: str | None = None,
         changed: Mapping[str, str] | None = None,
     ) -> Any:
-        """Send a request that the box signed. `sent` is another body than the signed one."""
+        """Send a request that the box signed; `sent` and `sent_as` say another body and method."""
         signed = requests.sign_request(
             method=method,
             url=(origin or settings.DEVICE_ORIGINS[0]) + path,
@@ -146,7 +147,7 @@ class Box:
             nonce=nonce or secrets.token_urlsafe(24),
         )
         return Client().generic(
-            method,
+            sent_as or method,
             path,
             body if sent is None else sent,
             content_type="application/json",
@@ -230,3 +231,9 @@ def stopped(box: Box, by: User, *, at: datetime = NOON, **said: Any) -> Approval
     approval = running(box, by, at=at, **said)
     box.tell(box.stopped(approval), at=at + timedelta(minutes=2))
     return Approval.objects.get(pk=approval.pk)
+
+
+def running_after(box: Box, by: User, earlier: Approval, *, at: datetime) -> Approval:
+    """A second run, once an earlier one of the box has stopped."""
+    box.tell(box.stopped(earlier), at=at)
+    return running(box, by, at=at)
