@@ -3,7 +3,7 @@
 from pathlib import Path
 
 DEMO = Path(__file__).resolve().parents[3] / "driver" / "bodies" / "demo"
-BODY = "latency_ticks=1&imu_noise=0.008&seed=7"
+BODY = "latency_ticks=1&noise=1"
 
 CONFIG = """\
 [hub]

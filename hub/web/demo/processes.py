@@ -7,7 +7,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -25,14 +25,16 @@ def free_port() -> int:
 
 
 @contextmanager
-def hub(*, folder: Path, origin: str) -> Iterator[str]:
-    """Run `manage.py serve` on a folder; gives the first owner's one-time link."""
-    settings = {name: value for name, value in os.environ.items() if not name.startswith(("S3_", "HUB_"))}
-    embedded = {"HUB_DATA": str(folder), "PUBLIC_ORIGIN": origin, "PYTHONUNBUFFERED": "1"}
-    for name in ("DATABASE_URL", "REDIS_URL"):
-        settings.pop(name, None)
-    command = [sys.executable, "-m", "django", "serve", "--settings", "hub.settings"]
-    process = subprocess.Popen(command, env={**settings, **embedded}, stdout=subprocess.PIPE, text=True)
+def hub(*, folder: Path, origin: str, services: Mapping[str, str] | None = None) -> Iterator[str]:
+    """
+    Run `manage.py serve` on a folder; gives the first owner's one-time link.
+
+    Whatever else the environment configures is left aside: the embedded defaults hold, but for `services`.
+    """
+    plain = {name: value for name, value in os.environ.items() if not _configures_a_hub(name)}
+    env = {**plain, "HUB_DATA": str(folder), "PUBLIC_ORIGIN": origin, **(services or {})}
+    command = [sys.executable, "-u", "-m", "django", "serve", "--settings", "hub.settings"]
+    process = subprocess.Popen(command, env=env, stdout=subprocess.PIPE, text=True)
     try:
         yield _first_link(process)
     finally:
@@ -65,6 +67,10 @@ def call_driver(*arguments: str, config: Path | None = None) -> str:
 def driver_command(*arguments: str, config: Path | None = None) -> list[str]:
     configured = ["--config", str(config)] if config else []
     return [sys.executable, "-m", "driver", *arguments, *configured]
+
+
+def _configures_a_hub(name: str) -> bool:
+    return name.startswith(("S3_", "HUB_")) or name in ("DATABASE_URL", "REDIS_URL", "DJANGO_SETTINGS_MODULE")
 
 
 def _first_link(process: "subprocess.Popen[str]") -> str:

@@ -56,6 +56,7 @@ class Story:
     origin: str
     folder: Path
     say: Say
+    seeds: int = SEEDS
 
     def tell(self) -> str:
         """
@@ -103,7 +104,9 @@ class Story:
         return self.founder.post(f"/checkpoints/{made['checkpoint']['id']}/complete")
 
     def measure_in_simulation(self, checkpoints: dict[str, dict[str, Any]]) -> str:
-        self.say(f"Measured in simulation without latency, {SEEDS} seeds each, and locked with its gates")
+        self.say(
+            f"Measured in simulation without latency, {self.seeds} seeds each, and locked with its gates"
+        )
         measured = self.evaluate([checkpoint["file"] for checkpoint in checkpoints.values()])
         gates = [{**gate, "conditions": measured["conditions"]} for gate in GATES]
         results = [
@@ -131,7 +134,7 @@ class Story:
             f"--sidecar={DEMO / 'contract.toml'}",
             f"--body=mujoco:{DEMO / 'stilt.xml'}",
             f"--gates={gates}",
-            f"--seeds={SEEDS}",
+            f"--seeds={self.seeds}",
             "--json",
         )
         said: dict[str, Any] = json.loads(printed)
@@ -163,11 +166,14 @@ class Story:
 
     def run_all(self, session: str) -> None:
         self.say("Consent is given one by one; the box runs what is permitted and signs its logs")
-        with driver(config=self.config, log=self.folder / "driver.log") as process:
-            for trial in self.founder.get(f"/trial-sessions/{session}")["trials"]:
+        self.run(self.founder.get(f"/trial-sessions/{session}")["trials"], config=self.config)
+
+    def run(self, trials: list[dict[str, Any]], *, config: Path) -> None:
+        """Let one daemon run these trials, each with a consent of its own."""
+        with driver(config=config, log=self.folder / "driver.log") as process:
+            for trial in trials:
                 self.consent(trial)
-                done = self.wait_for_log(trial, process)
-                self.say(f"  {table.run_of(done)}")
+                self.say(f"  {table.run_of(self.wait_for_log(trial, process))}")
 
     def consent(self, trial: dict[str, Any]) -> None:
         """What a founder does on the consent page: read the sheet, then permit that sheet and no other."""
@@ -201,14 +207,22 @@ class Story:
                     self.say(line)
 
     def decide(self, session: str) -> None:
-        """Promote the first candidate that ran to its end, when bracket and criteria allow; else iterate."""
+        """Judge the candidate that the session is about: promote where everything allows it, else iterate."""
         said = self.founder.get(f"/trial-sessions/{session}")
-        first = next(trial for trial in said["trials"] if trial["role"] == "candidate")
-        trial = self.founder.get(f"/trials/{first['id']}")
+        trial = self.trial_of(said, CANDIDATES[0])
         failed = [judged["id"] for judged in trial["criteria"] if judged["result"] == "FAIL"]
         if said["bracket"]["holds"] and not failed:
             option, reason = "promote", "The bracket holds and no criterion fails."
         else:
             option, reason = "iterate", "The session does not show that it is better."
         self.founder.post(f"/trials/{trial['id']}/verdict", {"option": option, "reason": reason})
-        self.say(f"Verdict on trial {trial['position']}: {option}. {reason}")
+        self.say(f"Verdict on {table.name_of(trial)}: {option}. {reason}")
+
+    def trial_of(self, session: dict[str, Any], shipped: Shipped) -> dict[str, Any]:
+        wanted = (shipped.run, shipped.step)
+        (found,) = [
+            trial
+            for trial in session["trials"]
+            if (trial["checkpoint"]["run"], trial["checkpoint"]["step"]) == wanted
+        ]
+        return self.founder.get(f"/trials/{found['id']}")

@@ -50,9 +50,10 @@ def bracket(said: dict[str, Any]) -> Iterator[str]:
     reason = f" ({said['reason']})" if said["reason"] else ""
     yield f"The bracket {words[said['holds']]}{reason}"
     for row in said["metrics"]:
+        limit = f"limit ±{row['tolerance']['value']:g}" if row["tolerance"] else "no limit"
         yield (
             f"  {row['metric']:<20} {number(row['first'], 3):>8} → {number(row['last'], 3):>8}  "
-            f"difference {number(row['difference'], 3):>7}, limit ±{row['tolerance']['value']:g} "
+            f"difference {number(row['difference'], 3):>7}, {limit} "
             f"({'decides' if row['decides'] else 'advisory'})"
         )
 
