@@ -148,7 +148,8 @@ def read_lines(data: bytes, *, names: Sequence[str], first_line: int, limits: Li
         empty += cells.count(b"")
         kept.append(b",".join(cells))
         numbers.append(line)
-    return Block(b"".join(row + b"\n" for row in kept), len(kept), numbers, empty, blank)
+    lines = numbers if blank else range(first_line, first_line + len(kept))
+    return Block(b"".join(row + b"\n" for row in kept), len(kept), lines, empty, blank)
 
 
 def check_text(text: bytes, *, line: int) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from driver.wire.canonical import MAX_NUMBER
 from driver.wire.csvlog import Log, is_listed
 from driver.wire.robot import Pair
 from driver.wire.vocabulary import FORMULAS
@@ -298,18 +299,19 @@ def _protection(stages: Sequence[StageLog], judging: Judging) -> dict[str, Any]:
 def _temps(stages: Sequence[StageLog], run: RunFacts) -> tuple[dict[str, float | None], list[str]]:
     """The motors' temperatures at the stop, and where they are from when the stage command said nothing."""
     if run.motor_temps_c is not None:
-        return {motor: _number(temp) for motor, temp in run.motor_temps_c.items()}, []
+        return dict(run.motor_temps_c), []
     found: dict[str, float | None] = {}
     for log in _logs(stages):
         for name in log.columns:
             if name.startswith("temp:") and (last := log.ends(name)[1]) is not None:
-                found[name[5:]] = last
+                found[name[5:]] = _number(last)
     said = ["motor temperatures are the last ones of the log's temp: columns"] if found else []
     return found, said
 
 
 def _battery(stages: Sequence[StageLog], run: RunFacts) -> tuple[dict[str, float | None], list[str]]:
-    readings = [log.ends("bat_v") for log in _logs(stages) if "bat_v" in log.columns]
+    ends = [log.ends("bat_v") for log in _logs(stages) if "bat_v" in log.columns]
+    readings = [tuple(None if value is None else _number(value) for value in pair) for pair in ends]
     start, end = run.battery_start_v, run.battery_end_v
     first = next(_known(reading[0] for reading in readings), None)
     last = next(_known(reading[1] for reading in reversed(readings)), None)
@@ -399,8 +401,8 @@ def _ratio(count: float, seconds: float) -> float | None:
 
 
 def _number(value: Any) -> float | None:
-    """A plain float, or nothing for what is no finite number: neither NaN nor numpy leaves this module."""
-    return float(value) if value is not None and np.isfinite(value) else None
+    """A plain float, or nothing for NaN, infinity and what canonical JSON has no room for."""
+    return float(value) if abs(value) <= MAX_NUMBER else None
 
 
 def _flat(numbers: Mapping[str, Any]) -> dict[str, Any]:
