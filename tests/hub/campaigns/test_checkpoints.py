@@ -14,10 +14,11 @@ from hub.accounts.actors import SYSTEM
 from hub.accounts.models import User
 from hub.audit.models import Event
 from hub.campaigns.models import Campaign, Checkpoint, Contract, TrainingRun
-from hub.campaigns.services import lineage, robots
+from hub.campaigns.services import checkpoints, lineage, robots
 from hub.jobs import services as jobs
 from hub.storage import s3
 from hub.storage.models import StorageUsage, StoredObject
+from hub.storage.services import NotReserved
 from tests.factories import NOON
 from tests.hub.campaigns import factories as made
 
@@ -218,6 +219,18 @@ def test_declaring_again_moves_the_room_to_the_new_upload(
     assert first.json()["checkpoint"]["id"] == second.json()["checkpoint"]["id"]
     assert first.json()["upload"]["url"] != second.json()["upload"]["url"]
     assert held(ana) == len(made.onnx())
+
+
+def test_refusing_an_old_upload_leaves_the_new_one_alone(browser: APIClient, campaign: Campaign) -> None:
+    put(declare(browser, campaign, b"nothing"), b"nothing")
+    as_it_was = Checkpoint.objects.select_related("object").get()
+    again = declare(browser, campaign, made.onnx())
+    put(again, made.onnx())
+
+    with pytest.raises(NotReserved):
+        checkpoints.complete_checkpoint(checkpoint=as_it_was, by=SYSTEM, at=timezone.now())
+
+    assert complete(browser, again).status_code == 200
 
 
 def test_a_verified_step_is_taken_and_says_whether_it_is_the_same(
