@@ -198,7 +198,7 @@ def _part(log: Log, channels: Sequence[str]) -> dict[str, Numbers]:
     nothing = np.full(log.rows, np.nan)
     found = dict.fromkeys(channels, nothing)
     found |= log.tail([name for name in channels if name != TILT and name in log.columns])
-    if TILT in channels and _has_tilt(log):
+    if TILT in channels:
         found[TILT] = tilt_deg(log)
     return found
 

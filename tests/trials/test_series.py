@@ -64,6 +64,25 @@ def test_a_long_log_is_cut_into_buckets_of_equal_width():
     }
 
 
+def test_buckets_begin_where_the_window_has_its_first_row():
+    stage = part([float(number) for number in range(20)], t0_s=30.0, step=1.0)
+
+    found = knee([stage], buckets=3, t0=39.5, t1=46.0)
+
+    assert found["bucket_s"] == 2.0
+    assert found["channels"]["q:knee"] == {
+        "agg": "minmax",
+        "t": [40.0, 42.0, 44.0],
+        "min": [10.0, 12.0, 14.0],
+        "max": [11.0, 13.0, 16.0],
+    }
+
+
+def test_as_many_rows_as_buckets_are_not_decimated():
+    assert knee([part([1.0, 2.0, 3.0])], buckets=3)["decimated"] is False
+    assert knee([part([1.0, 2.0, 3.0])], buckets=2)["decimated"] is True
+
+
 @pytest.mark.parametrize("buckets", [1, 2, 7, 100, 999])
 @pytest.mark.parametrize("row", [0, 1, 517, 999])
 def test_one_spike_survives_at_every_number_of_buckets(row, buckets):
