@@ -74,9 +74,9 @@ def all_keys(*, at: datetime) -> list[HubKey]:
 
 def rotate(*, at: datetime) -> HubKey:
     """
-    Add a key that takes over at a moment, ahead or now. Boxes that enrol from now on pin it with the others.
+    Add a key that takes over at a moment, ahead or now.
 
-    A box trusts what it pinned, so one that enrolled before has to enrol anew once the new key signs.
+    A box trusts the one key whose fingerprint came with its code, so then each has to enrol anew.
     """
     new = HubKey(secret=SigningKey.generate(), valid_from=at)
     until = [replace(key, valid_until=key.valid_until or at) for key in all_keys(at=at)]

@@ -29,6 +29,13 @@ class ClockIsOutside(NotSignedIn):
     title = "The device's clock is too far from the hub's."
 
 
+class DeviceRevoked(NotSignedIn):
+    """Said only to who holds the key: a box that runs something then knows that it is to stop."""
+
+    slug = "device-revoked"
+    title = "This device was revoked."
+
+
 class Replayed(NotSignedIn):
     slug = "request-replayed"
     title = "This signed request has been here before."
@@ -40,11 +47,13 @@ def device(request: HttpRequest, *, at: datetime) -> Actor | None:
 
     :raises WrongRequestSignature: naming the addresses the hub checked it for
     :raises ClockIsOutside: with the hub's time, so that the device can correct itself
+    :raises DeviceRevoked: to a device whose key counts no more
     :raises Replayed: when device and nonce have been seen together
     """
     if f'tag="{requests.TAG}"' not in request.headers.get("Signature-Input", ""):
         return None
     signed = _verified(request, at=at)
+    _check_active(signed)
     _use_nonce(signed, at=at)
     _note_seen(signed.device_id, at=at)
     return actors.device(signed.device_id)
@@ -77,13 +86,16 @@ def _verified_for(url: str, request: HttpRequest, *, at: datetime) -> SignedBy:
 
 
 def _public_keys(device_id: str) -> Sequence[bytes]:
-    """The key of an active device. A pending, a revoked and an unknown one have none, all alike."""
+    """The newest key of a device. A pending and an unknown one have none, both alike."""
     if not _DEVICE_ID.fullmatch(device_id):
         return []
-    keys = DeviceKey.objects.filter(
-        device=device_id, device__state=Device.State.ACTIVE, active_until=None
-    ).values_list("public_key", flat=True)
-    return [base64url.decode(key) for key in keys]
+    keys = DeviceKey.objects.filter(device=device_id, active_until=None)
+    return [base64url.decode(key) for key in keys.values_list("public_key", flat=True)]
+
+
+def _check_active(signed: SignedBy) -> None:
+    if not Device.objects.active().filter(pk=signed.device_id).exists():
+        raise DeviceRevoked("Stop what runs. To be used again, the box has to enrol as a new device.")
 
 
 def _use_nonce(signed: SignedBy, *, at: datetime) -> None:

@@ -23,6 +23,7 @@ from hub.accounts.api import HubView, operation
 from hub.core import problems
 from hub.core.lifecycle import WrongState
 from hub.core.problems import Problem
+from hub.storage.s3 import StorageUnavailable
 
 SIGNED: tuple[type[Problem], ...] = (statements.StatementInvalid, statements.WrongSignature)
 
@@ -38,6 +39,7 @@ class DeviceEnrol(HubView):
             enrolment.KeyRefused,
             enrolment.EnrolmentRefused,
             enrolment.KeyTaken,
+            StorageUnavailable,
         ],
     )
     def post(self, request: Request) -> Response:
@@ -88,7 +90,14 @@ class DeviceEvents(HubView):
 
 
 class DeviceApprovals(HubView):
-    @operation("listDeviceApprovals", who="D", query=OfferQuery, answer=OfferAnswer, listed=True)
+    @operation(
+        "listDeviceApprovals",
+        who="D",
+        query=OfferQuery,
+        answer=OfferAnswer,
+        listed=True,
+        problems=[StorageUnavailable],
+    )
     def get(self, request: Request, device_id: str) -> Response:
         """What this box may run, and what it runs; `state` asks for others."""
         device = self.find(Device.objects.visible_to(self.by), device_id)

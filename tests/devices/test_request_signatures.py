@@ -156,19 +156,26 @@ def test_a_nonce_of_another_form_is_refused(box: Box, nonce: str) -> None:
     assert listed(box, nonce=nonce).status_code == 401
 
 
-def test_a_pending_a_revoked_and_an_unknown_device_are_answered_alike(
-    box: Box, lab: Account, ana: User
-) -> None:
+def test_a_pending_and_an_unknown_device_are_answered_alike(box: Box, lab: Account, ana: User) -> None:
     pending = made.new_device(lab, ana, name="second").device
-    devices.revoke_device(device=box.device, reason="", by=factories.actor(ana), at=factories.NOON)
 
     answers = [
         box.get("/api/v1/devices/x/approvals", device_id=device_id)
-        for device_id in (box.device.pk, pending.pk, "dev_nobody", "nonsense", "dev_" + "x" * 200)
+        for device_id in (pending.pk, "dev_nobody", "nonsense", "dev_" + "x" * 200)
     ]
 
     assert {answer.status_code for answer in answers} == {401}
     assert len({answer.content for answer in answers}) == 1
+
+
+def test_a_revoked_device_is_told_so_if_it_holds_the_key(box: Box, ana: User) -> None:
+    devices.revoke_device(device=box.device, reason="", by=factories.actor(ana), at=factories.NOON)
+
+    own, stranger_s = listed(box), listed(box, key=SigningKey.generate())
+
+    assert (own.status_code, slug(own)) == (401, "device-revoked")
+    assert (stranger_s.status_code, slug(stranger_s)) == (401, "request-signature")
+    assert not Nonce.objects.exists()
 
 
 def test_a_device_does_not_see_another(box: Box, lab: Account, ana: User) -> None:

@@ -23,5 +23,5 @@ class Command(BaseCommand):
         key = keys.rotate(at=moment)
         self.stdout.write(
             f"Key {key.kid} signs from {moments.write(moment)}. "
-            "Boxes that enrolled before now do not know it: enrol each anew before then."
+            "Boxes know only the key they enrolled with: enrol each anew then."
         )
