@@ -81,7 +81,7 @@ S3_IF_NONE_MATCH = os.environ.get("S3_IF_NONE_MATCH", "1") == "1"
 # Caps: every one has a test one above and one below
 BODY_BYTES = 1 * MIB
 LOG_BYTES = 256 * MIB
-CHECKPOINT_BYTES = 512 * MIB
+CHECKPOINT_BYTES = 256 * MIB
 VIDEO_BYTES = 2 * GIB
 LOG_FILES = 32
 STORAGE_QUOTA_BYTES = int(os.environ.get("STORAGE_QUOTA_BYTES", 50 * GIB))

@@ -1,4 +1,3 @@
-# ruff: noqa: A001, A002 - a round is called a round
 """Rounds: gates and what simulation measured, drafted, then locked, then decided once."""
 
 import re

@@ -1,4 +1,3 @@
-# ruff: noqa: A001, A002 - a round is called a round
 from typing import Any
 
 from drf_spectacular.utils import extend_schema_field

@@ -33,6 +33,13 @@ class Founder:
         headers = {"X-CSRFToken": self._http.cookies["csrftoken"]}
         return self._said(self._http.post(API + path, json={} if body is None else body, headers=headers))
 
+    def page(self, path: str) -> str:
+        """A page as a browser gets it."""
+        answer = self._http.get(path)
+        if answer.is_error:
+            raise DemoError(f"GET {path} answered {answer.status_code}.")
+        return answer.text
+
     def put_file(self, upload: dict[str, Any], file: Path) -> None:
         """Send a file to object storage, by the URL and with the headers that the hub signed."""
         answer = httpx.put(upload["url"], headers=upload["headers"], content=file.read_bytes(), timeout=60)
