@@ -136,10 +136,11 @@ def _copy(source: Path, kept: Path) -> None:
         handle = os.open(source, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError as error:
         raise Unusable(f"the log at {source} cannot be opened: {error.strerror}") from None
+    found = os.fstat(handle)
+    if not stat.S_ISREG(found.st_mode):
+        os.close(handle)
+        raise Unusable(f"the log at {source} is not a regular file")
     with os.fdopen(handle, "rb") as file:
-        found = os.fstat(file.fileno())
-        if not stat.S_ISREG(found.st_mode):
-            raise Unusable(f"the log at {source} is not a regular file")
         if found.st_size > MAX_BYTES:
             raise Unusable(f"the log at {source} has more than {MAX_BYTES} bytes")
         if source != kept:

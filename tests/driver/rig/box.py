@@ -47,6 +47,7 @@ class TestBox:
     modes: dict[str, str] = field(default_factory=dict)
     settings: dict[str, Any] = field(default_factory=dict)
     stop_command: tuple[str, ...] = ()
+    has_default: bool = True
     opened: list[Box] = field(default_factory=list)
 
     @property
@@ -69,7 +70,7 @@ class TestBox:
             "log": {"settle_s": 1},
             "teleop.scripts.walk-and-turn": {"steps": [[3.0, 0.2, 0.0, 0.0]]},
         }
-        for name in ("default", *self.modes):
+        for name in (*(["default"] if self.has_default else []), *self.modes):
             command = [sys.executable, "-S", str(ROBOT), str(self.ran), self.modes.get(name, "walk")]
             said[f"stages.{name}"] = {"command": command, "stop_command": list(self.stop_command)}
         for table, values in self.settings.items():

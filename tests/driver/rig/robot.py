@@ -58,6 +58,10 @@ def walk(order: object) -> int:
     return 0
 
 
+def silent(order: object) -> int:
+    return 0
+
+
 def until_told(order: object) -> int:
     """Goes on until a signal says stop."""
     asked: list[int] = []
@@ -124,6 +128,7 @@ def note(text: str) -> None:
 
 
 MODES = {
+    "silent": silent,
     "until-told": until_told,
     "stubborn": stubborn,
     "runaway": runaway,
