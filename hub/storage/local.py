@@ -1,7 +1,5 @@
 """The object store of a hub on one machine: SeaweedFS, a child process on loopback, started and watched."""
 
-import ctypes
-import fcntl
 import json
 import os
 import random
@@ -11,16 +9,17 @@ import socket
 import subprocess
 import sysconfig
 import time
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Any, Self
+from typing import Any, Self
 
 import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
+from hub.core.children import dying_with_parent, only_one
 from hub.storage.certificates import write_certificates, write_private
 
 NO_BINARY = (
@@ -33,9 +32,6 @@ OFFSETS = {"master": 0, "volume": 1, "filer": 2, "s3": 3, "admin": 9}
 GRPC_NAMES = ("MASTER", "VOLUME", "FILER", "S3", "CLIENT", "ADMIN", "WORKER")
 START_WITHIN, STOP_WITHIN = 60.0, 20.0
 SOCKETS = Path("/tmp")  # noqa: S108 - where SeaweedFS puts them, whatever TMPDIR says
-
-_LIBC = ctypes.CDLL(None)
-_PR_SET_PDEATHSIG = 1
 
 
 class StoreError(Exception):
@@ -77,7 +73,7 @@ class LocalStore:
         self.folder, self.bucket, self.bind = folder, bucket, bind
         self.allowed_origins = allowed_origins
         self.process: subprocess.Popen[bytes] | None = None
-        self._lock: IO[str] | None = None
+        self._holding = ExitStack()
 
     def __enter__(self) -> Self:
         self.start()
@@ -92,10 +88,11 @@ class LocalStore:
         """
         Start it and wait until it has kept an object.
 
-        :raises StoreError: without the binary, on a folder in use, with its ports taken, or when it ends
+        :raises FolderInUse: when another one runs on its folder
+        :raises StoreError: without the binary, with its ports taken, or when it ends
         """
         binary = find_binary()
-        self._take_folder()
+        self._holding.enter_context(only_one(self.folder))
         try:
             known = _know(self.folder)
             _sweep_sockets(known)
@@ -128,21 +125,7 @@ class LocalStore:
                 self.process.kill()
                 self.process.wait()
             self.process = None
-        if self._lock is not None:
-            self._lock.close()
-            self._lock = None
-
-    def _take_folder(self) -> None:
-        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._lock = (self.folder / "lock").open("w")
-        try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            self._lock.close()
-            self._lock = None
-            raise StoreError(
-                f"Another hub runs its object store in {self.folder}. Stop that one first."
-            ) from None
+        self._holding.close()
 
     def _spawn(self, binary: Path, known: Known) -> None:
         if taken := [port for port in known.ports() if not _is_free(port)]:
@@ -157,7 +140,8 @@ class LocalStore:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                preexec_fn=_die_with_parent,  # noqa: PLW1509 - one system call, no lock is taken
+                start_new_session=True,  # Ctrl-C is for the hub, which stops this last
+                preexec_fn=dying_with_parent(signal.SIGKILL),  # noqa: PLW1509 - one system call, no lock is taken
             )
 
     def _command(self, binary: Path, known: Known) -> list[str]:
@@ -305,11 +289,6 @@ def _sweep_sockets(known: Known) -> None:
         for stale in SOCKETS.glob(f"seaweedfs-*-{port}.sock"):
             with suppress(FileNotFoundError, PermissionError):
                 stale.unlink()
-
-
-def _die_with_parent() -> None:
-    """Run in the child: the kernel ends it with the thread that started it."""
-    _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def _probe_client(known: Known) -> Any:

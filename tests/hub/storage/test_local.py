@@ -13,6 +13,7 @@ import psutil
 import pytest
 from botocore.config import Config
 
+from hub.core.children import FolderInUse
 from hub.storage import local
 from hub.storage.local import LocalStore, StoreError
 from tests.services import ROOT
@@ -104,7 +105,7 @@ def test_objects_are_synced_to_disk(store):
 
 
 def test_a_second_one_on_the_same_folder_is_refused_in_words(store):
-    with pytest.raises(StoreError, match="Another hub runs its object store"):
+    with pytest.raises(FolderInUse, match="Another hub runs on"):
         LocalStore(store.folder, bucket="hub").start()
 
     assert store.is_running()
