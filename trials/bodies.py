@@ -131,3 +131,8 @@ class GiveVerdict(fields.Body):
     reason = fields.Text(max_length=settings.TEXT_CHARS)
     acknowledge_bracket = fields.Flag(default=False)
     replaces = fields.Text(max_length=32, required=False, allow_null=True, default=None)
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        if attrs["option"] != Verdict.Option.PROMOTE and attrs["replaces"] is not None:
+            raise ValidationError({"replaces": ["Only a promotion replaces something."]})
+        return attrs

@@ -187,6 +187,10 @@ def approval_of(trial: Trial) -> Approval:
     return Approval.objects.select_related("device__owner").get(pk=fresh(trial).approval_id)
 
 
+def cancel(session: TrialSession, *, by: User, at: datetime = NOON) -> TrialSession:
+    return sessions.cancel_session(session=session, by=actor(by), at=at)
+
+
 def consent_to(trial: Trial, *, digest: str, by: User, at: datetime = NOON) -> Approval:
     return consent.issue_approval(
         approval=approval_of(trial), run_sheet_sha256=digest, by=actor(by, signed_in_at=at), at=at
@@ -289,3 +293,28 @@ def put(url: str, headers: Mapping[str, str], body: bytes) -> int:
     status = connection.getresponse().status
     connection.close()
     return status
+
+
+def whole_session(
+    bench: Bench, *numbers: Mapping[str, Any], at: datetime = NOON, **said: Any
+) -> TrialSession:
+    """Plan explicit picks and run them to the end; each trial's log has these numbers, or is lost."""
+    session = bench.session(at=at, **said)
+    for trial, given in zip(trials_of(session), numbers, strict=True):
+        bench.run(trial, at=at + 10 * MINUTE * (trial.position - 1))
+        if given.get("lost"):
+            bench.lose_log(trial)
+        else:
+            bench.log(trial, **given)
+    return session
+
+
+def get(url: str) -> tuple[int, Mapping[str, str], bytes]:
+    """What a person's browser does with a presigned URL."""
+    parts = urlsplit(url)
+    connection = http.client.HTTPConnection(parts.netloc, timeout=10)
+    connection.request("GET", f"{parts.path}?{parts.query}")
+    response = connection.getresponse()
+    found = response.status, dict(response.getheaders()), response.read()
+    connection.close()
+    return found

@@ -78,7 +78,7 @@ def _check(trial: Trial, reading: SessionReading, asked: Asked) -> None:
 def _write(
     trial: Trial, reading: SessionReading, asked: Asked, reason: str, *, by: Actor, at: datetime
 ) -> Verdict:
-    is_promotion = asked.option == "promote"
+    is_promotion, holds = asked.option == "promote", reading.bracket["holds"]
     campaign = trial.session.campaign
     return Verdict.objects.create(
         trial=trial,
@@ -86,7 +86,7 @@ def _write(
         reason=reason,
         by=_person(by),
         at=at,
-        bracket_acknowledged=is_promotion and asked.acknowledge_bracket,
+        bracket_acknowledged=is_promotion and asked.acknowledge_bracket and holds is not True,
         replaces=campaign.policy_on_robot if is_promotion and campaign else None,
         criteria=reading.judge(trial),
         bracket=reading.bracket,
