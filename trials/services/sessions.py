@@ -1,4 +1,3 @@
-# ruff: noqa: A001, A002 - a round is called a round
 """Sessions: planned through one function, whoever asks, and called off."""
 
 from collections.abc import Sequence

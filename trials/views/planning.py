@@ -1,4 +1,3 @@
-# ruff: noqa: A001, A002 - a round is called a round
 """Ways into planning: a round's shortlist, by a person or an agent, and explicit picks."""
 
 from typing import Any
