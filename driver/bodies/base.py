@@ -27,7 +27,8 @@ class State:
     """
     One reading of the body, in SI units and joint space.
 
-    `gravity` points down in the body's frame: level is (0, 0, -1). What the body does not measure is None.
+    `gravity` points down in the body's frame: level is (0, 0, -1). What the body never measures is None; what
+    it has not read yet is NaN.
     """
 
     joint_pos: Array
@@ -37,7 +38,7 @@ class State:
     age_s: float = 0.0  # how long ago the slowest part of it was measured
     lin_vel: Array | None = None
     torque: Array | None = None
-    temps_c: Array | None = None  # NaN for a motor without a reading
+    temps_c: Array | None = None
     battery_v: float | None = None
 
 

@@ -14,9 +14,6 @@ class Deadlines:
 
     def following(self, now: float) -> float:
         """The next moment to wake at, never one that is over."""
-        passed = math.floor((now - self.start) / self.period + 1e-9)
-        self.count = max(self.count + 1, passed + 1) if now > self._at(self.count + 1) else self.count + 1
-        return self._at(self.count)
-
-    def _at(self, count: int) -> float:
-        return self.start + count * self.period
+        over = math.floor((now - self.start) / self.period + 1e-9)
+        self.count = max(self.count, over) + 1
+        return self.start + self.count * self.period

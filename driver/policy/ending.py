@@ -64,6 +64,11 @@ def say(ending: Ending, out: TextIO) -> None:
     print("TRIAL-STOP " + json.dumps(asdict(ending), allow_nan=False), file=out, flush=True)
 
 
+def known(value: float | None) -> float | None:
+    """The value, when it is a reading at all."""
+    return value if value is not None and math.isfinite(value) else None
+
+
 def temperatures(joints: tuple[str, ...], state: State | None) -> dict[str, float] | None:
     """Joint -> °C for the motors that have a reading; None where the body has none at all."""
     if state is None or state.temps_c is None:

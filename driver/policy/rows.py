@@ -8,46 +8,60 @@ _XYZ = ("x", "y", "z")
 Row = list[float | None]
 
 
-def columns(contract: Contract, state: State) -> tuple[str, ...]:
-    """The header: what the contract has and this body measures."""
-    kinds = ["q", "dq", "tgt", "act"]
-    kinds += ["tau"] if state.torque is not None else []
-    kinds += ["temp"] if state.temps_c is not None else []
-    return (
-        "t",
-        "tick",
-        *(f"g_{axis}" for axis in _XYZ),
-        *(f"w_{axis}" for axis in _XYZ),
-        *(f"cmd_{axis}" for axis in COMMAND_AXES),
-        *(f"{kind}:{joint}" for kind in kinds for joint in contract.joints),
-        *(["bat_v"] if state.battery_v is not None else []),
-        "fall",
-    )
+class Layout:
+    """The columns of one log. What the body measures at its first row is what the log has."""
 
+    def __init__(self, contract: Contract, state: State) -> None:
+        self._joints = len(contract.joints)
+        self._torque = state.torque is not None
+        self._temps = state.temps_c is not None
+        self._battery = state.battery_v is not None
+        kinds = [
+            "q",
+            "dq",
+            "tgt",
+            "act",
+            *(["tau"] if self._torque else []),
+            *(["temp"] if self._temps else []),
+        ]
+        self.columns = (
+            "t",
+            "tick",
+            *(f"g_{axis}" for axis in _XYZ),
+            *(f"w_{axis}" for axis in _XYZ),
+            *(f"cmd_{axis}" for axis in COMMAND_AXES),
+            *(f"{kind}:{joint}" for kind in kinds for joint in contract.joints),
+            *(["bat_v"] if self._battery else []),
+            "fall",
+        )
 
-def row(
-    state: State,
-    *,
-    t: float,
-    tick: int,
-    command: Array,
-    targets: Array,
-    action: Array | None,
-    fall: float | None,
-) -> Row:
-    """One tick, in the order of `columns`."""
-    return [
-        t,
-        tick,
-        *state.gravity.tolist(),
-        *state.ang_vel.tolist(),
-        *command.tolist(),
-        *state.joint_pos.tolist(),
-        *state.joint_vel.tolist(),
-        *targets.tolist(),
-        *(action.tolist() if action is not None else [None] * len(targets)),
-        *(state.torque.tolist() if state.torque is not None else ()),
-        *(state.temps_c.tolist() if state.temps_c is not None else ()),
-        *((state.battery_v,) if state.battery_v is not None else ()),
-        fall,
-    ]
+    def row(
+        self,
+        state: State,
+        *,
+        t: float,
+        tick: int,
+        command: Array,
+        targets: Array,
+        action: Array | None,
+        fall: int | None,
+    ) -> Row:
+        """One tick; None is "not measured"."""
+        return [
+            t,
+            tick,
+            *state.gravity.tolist(),
+            *state.ang_vel.tolist(),
+            *command.tolist(),
+            *state.joint_pos.tolist(),
+            *state.joint_vel.tolist(),
+            *targets.tolist(),
+            *self._cells(action),
+            *(self._cells(state.torque) if self._torque else ()),
+            *(self._cells(state.temps_c) if self._temps else ()),
+            *((state.battery_v,) if self._battery else ()),
+            fall,
+        ]
+
+    def _cells(self, values: Array | None) -> list[float] | list[None]:
+        return [None] * self._joints if values is None else values.tolist()

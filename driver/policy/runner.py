@@ -8,12 +8,12 @@ from driver.bodies.base import Array, Body, BodyError, Plan
 from driver.policy.abort import AbortWatch, readings, rules_for, tilt_threshold
 from driver.policy.braking import brake, damp
 from driver.policy.commands import STOP_AFTER_S, Constant, Source, limited
-from driver.policy.ending import Ending, Orphaned, Stopped, temperatures
+from driver.policy.ending import Ending, Orphaned, Stopped, known, temperatures
 from driver.policy.mind import Mind, Policy, Thought
 from driver.policy.motion import Motors, TooFar, motors_for, ramp_from
 from driver.policy.order import AbortRule, StageOrder
 from driver.policy.pace import Pace, Tick
-from driver.policy.rows import Row, columns, row
+from driver.policy.rows import Layout, Row
 
 
 class Log(Protocol):
@@ -58,6 +58,7 @@ class _StageRun:
     motors: Motors
     pace: Pace
     tick: Tick
+    layout: Layout
 
     def __init__(self, order: StageOrder, parts: Parts) -> None:
         self.order, self.parts, self.contract = order, parts, order.contract
@@ -114,7 +115,7 @@ class _StageRun:
             stopped_by=stop.stopped_by,
             reason=stop.reason,
             motor_temps_c=temperatures(self.contract.joints, state),
-            battery_v=state.battery_v if state else None,
+            battery_v=known(state.battery_v) if state else None,
             fell=None if self.threshold is None else self.fell,
             tilt_protection={"armed": self.threshold is not None, "threshold_deg": self.threshold},
             clamped_ticks=self.clamped_ticks,
@@ -214,8 +215,9 @@ class _StageRun:
         self, elapsed_s: float, count: int, command: Array, targets: Array, action: Array | None
     ) -> None:
         if self.log is None:
-            self.log = self.parts.open_log(columns(self.contract, self.tick.state))
-        line = row(
+            self.layout = Layout(self.contract, self.tick.state)
+            self.log = self.parts.open_log(self.layout.columns)
+        line = self.layout.row(
             self.tick.state,
             t=elapsed_s,
             tick=count,
