@@ -202,7 +202,7 @@ _VALUES = shape.record(
     {},
     {
         "command": shape.list_of(shape.number(), least=3, most=3),
-        "command_script": shape.text(least=1, most=64),
+        "command_script": shape.stage_name,
     },
 )
 

@@ -191,11 +191,12 @@ def on_the_real_clock(_query: str, *, seed: int | None = None) -> Puppet:
     return body
 
 
-def stuck(_query: str, *, seed: int | None = None) -> Puppet:
-    """A body whose bus never answers once the policy has taken over."""
+def stuck(mark: str, *, seed: int | None = None) -> Puppet:
+    """A body whose bus never answers again once the policy has taken over; a file of that name says when."""
 
     def wait(since: float, state: State) -> State:
-        if since > 0:
+        if since > 0.1:
+            Path(mark).touch()
             time.sleep(3600)
         return state
 
