@@ -1,18 +1,18 @@
 from django.urls import URLPattern, URLResolver, include, path
-from drf_spectacular.views import SpectacularJSONAPIView
 
-from hub.accounts.views import api_docs
+from hub.accounts.views import api_docs, openapi_json
 from hub.core import views
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("healthz", views.healthz),
-    path("api/v1/openapi.json", SpectacularJSONAPIView.as_view()),
+    path("api/v1/openapi.json", openapi_json),
     path("api/docs", api_docs, name="api-docs"),
     path("", include("hub.web.urls")),
     path("api/v1/", include("hub.accounts.urls")),
     path("api/v1/", include("hub.storage.urls")),
     path("api/v1/", include("hub.campaigns.urls")),
     path("", include("devices.urls")),
+    path("", include("trials.urls")),
 ]
 
 handler400 = "hub.core.views.bad_request"

@@ -1,10 +1,12 @@
 """The OpenAPI document, from the same declarations that the views run by."""
 
 import re
+from functools import cache
 from typing import Any, Literal
 
 from django.conf import settings
 from drf_spectacular.extensions import OpenApiSerializerExtension, OpenApiSerializerFieldExtension
+from drf_spectacular.generators import SchemaGenerator
 from drf_spectacular.openapi import AutoSchema
 from drf_spectacular.plumbing import ResolvedComponent
 
@@ -49,6 +51,13 @@ PROBLEM = ResolvedComponent(
         },
     },
 )
+
+
+@cache
+def document() -> dict[str, Any]:
+    """The whole document. It changes with the code alone, so one process makes it once."""
+    made: dict[str, Any] = SchemaGenerator().get_schema(request=None, public=True)
+    return made
 
 
 class HubSchema(AutoSchema):

@@ -1,6 +1,7 @@
 from datetime import timedelta
 
 import pytest
+from django.contrib.sessions.models import Session
 from django.core.management import call_command
 from django.db import transaction
 from django.utils import timezone
@@ -180,7 +181,7 @@ def test_what_comes_by_itself_is_written_when_it_is_due_again(db):
 
 
 def test_the_hub_sweeps_reservations_and_old_jobs_by_itself():
-    assert {"storage.sweep", "jobs.purge"} <= {name for name, _ in registry.periodic()}
+    assert {"storage.sweep", "jobs.purge", "sessions.clear"} <= {name for name, _ in registry.periodic()}
 
 
 def test_old_jobs_are_forgotten_and_failed_ones_are_not(db, settings):
@@ -194,6 +195,15 @@ def test_old_jobs_are_forgotten_and_failed_ones_are_not(db, settings):
     services.purge(at=over)
 
     assert Job.objects.get() == failed
+
+
+def test_sessions_that_are_over_are_forgotten_and_open_ones_are_not(db):
+    for key, ends in (("over", NOON), ("open", timezone.now() + timedelta(days=1))):
+        Session.objects.create(session_key=key, session_data="", expire_date=ends)
+
+    registry.kind("sessions.clear").work(at=timezone.now())
+
+    assert Session.objects.get().session_key == "open"
 
 
 def test_one_pass_of_the_loop_does_all_that_is_due(db, object_store):
