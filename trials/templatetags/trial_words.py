@@ -80,9 +80,9 @@ def metric_name(metric: str) -> str:
 
 
 @register.filter
-def measure(value: float | None, metric: str) -> str:
+def measure(value: object, metric: str) -> str:
     """A number with its unit; what the log cannot give is a dash, never a zero."""
-    if value is None:
+    if not isinstance(value, int | float):
         return NOTHING
     places = 0 if metric == "falls" else 3 if metric == "tracking_error_rad" else 2
     return f"{value:.{places}f}".replace("-", "−") + UNITS.get(metric, "")
@@ -102,15 +102,15 @@ def limit_of(judged: dict[str, Any]) -> str:
 @register.filter
 def clock(moment: str | datetime | None) -> str:
     """A moment in UTC, to the minute."""
-    if moment is None:
+    if not moment:
         return NOTHING
     at = moments.read(moment) if isinstance(moment, str) else moment
     return f"{at:%d %b %H:%M} UTC"
 
 
 @register.filter
-def seconds(value: float | None) -> str:
-    if value is None:
+def seconds(value: object) -> str:
+    if not isinstance(value, int | float):
         return NOTHING
     minutes, rest = divmod(round(value), 60)
     return f"{minutes} min {rest} s" if minutes else f"{value:.0f} s"

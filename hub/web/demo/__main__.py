@@ -40,8 +40,7 @@ def run(folder: Path, *, once: bool, stop: threading.Event) -> None:
     say = _clock()
     origin = f"http://127.0.0.1:{free_port()}"
     say(f"Starting a hub with its own object store at {origin}")
-    with hub(folder=folder / "hub", origin=origin) as link:
-        founder = Founder(origin)
+    with hub(folder=folder / "hub", origin=origin) as link, Founder(origin) as founder:
         founder.arrive(link, name="Demo founder", email=EMAIL, password=PASSWORD)
         session = Story(founder=founder, origin=origin, folder=folder, say=say).tell()
         say(f"Every step held. The session: {origin}/trial-sessions/{session}")

@@ -1,7 +1,7 @@
 """The demo's founder: a person in a web session, speaking to the hub as a browser would."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import httpx
 
@@ -17,6 +17,12 @@ class Founder:
 
     def __init__(self, origin: str) -> None:
         self._http = httpx.Client(base_url=origin, timeout=60, headers={"Origin": origin})
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._http.close()
 
     def arrive(self, link: str, *, name: str, email: str, password: str) -> None:
         """Take the first owner's one-time link: say who one is, choose a password."""
