@@ -1,4 +1,4 @@
-"""A live hub on PostgreSQL and SeaweedFS, a founder in it, and real drivers: all through their front doors."""
+"""A live hub on PostgreSQL and SeaweedFS, a founder in it, real drivers: all through their front doors."""
 
 import os
 from collections.abc import Iterator
