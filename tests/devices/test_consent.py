@@ -256,6 +256,43 @@ def test_a_program_gives_no_consent(box: Box, lab: Account, ana: User) -> None:
         consent.issue_approval(approval=approval, run_sheet_sha256=made.digest_of(approval), by=key, at=NOON)
 
 
+@pytest.mark.parametrize("act", [approvals.decline_approval, approvals.revoke_approval])
+def test_an_operator_and_a_program_take_no_decision(
+    box: Box, lab: Account, ana: User, oto: User, act
+) -> None:
+    approval = made.requested(box.device, ana)
+    key = factories.key_actor(factories.api_key(ana, account=lab).key)
+
+    with pytest.raises(RoleForbidden):
+        act(approval=approval, reason="", by=factories.actor(oto), at=NOON)
+    with pytest.raises(PersonsOnly):
+        act(approval=approval, reason="", by=key, at=NOON)
+
+
+def test_an_operator_and_another_account_s_key_withdraw_nothing(
+    box: Box, ana: User, oto: User, eve: User
+) -> None:
+    approval = made.requested(box.device, ana)
+    theirs = factories.key_actor(factories.api_key(eve).key)
+
+    for by in (factories.actor(oto), theirs):
+        with pytest.raises(RoleForbidden):
+            approvals.withdraw_approval(approval=approval, reason="", by=by, at=NOON)
+
+
+def test_a_decision_is_on_what_is_true_now_not_on_what_was_read(box: Box, ana: User, mo: User) -> None:
+    read_before = made.requested(box.device, ana)
+    approvals.decline_approval(approval=read_before, reason="", by=factories.actor(mo), at=NOON)
+    stale = Approval.objects.get()
+    stale.state = "requested"
+
+    for act in (approvals.decline_approval, approvals.withdraw_approval):
+        with pytest.raises(WrongState):
+            act(approval=stale, reason="", by=factories.actor(ana), at=NOON)
+    with pytest.raises(WrongState):
+        issue(stale, ana)
+
+
 @pytest.mark.parametrize(("hours", "is_recent"), [(11.9, True), (12, False)])
 def test_consent_needs_a_recent_sign_in(box: Box, ana: User, hours: float, is_recent: bool) -> None:
     approval = made.requested(box.device, ana)

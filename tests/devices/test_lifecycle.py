@@ -8,6 +8,7 @@ from devices.models import Approval, Device
 from devices.services import approvals, consent, devices
 from hub.accounts.models import User
 from hub.core.lifecycle import WrongState
+from hub.jobs import registry
 from tests import factories
 from tests.devices import factories as made
 from tests.devices.factories import Box
@@ -129,6 +130,17 @@ def test_the_sweep_writes_down_what_ran_out_and_when(box: Box, ana: User) -> Non
     assert ended[issued.pk].ended_at == NOON + timedelta(hours=12)
     assert ended[issued.pk].ended_reason == "not started in time"
     assert ended[running.pk].state == "running"
+
+
+def test_sweeps_come_round_by_themselves(box: Box, ana: User) -> None:
+    made.requested(box.device, ana, at=NOON - timedelta(days=7))
+    every = dict(registry.periodic())
+
+    registry.kind("approvals.expire").work(at=NOON)
+
+    assert Approval.objects.get().state == "expired"
+    assert every["approvals.expire"] <= timedelta(minutes=1)
+    assert every["nonces.sweep"] <= timedelta(minutes=10)
 
 
 def test_a_revoked_device_is_not_revoked_again(box: Box, ana: User) -> None:

@@ -8,6 +8,7 @@ from django.utils import timezone
 from devices import keys
 from devices.models import Approval, Device
 from devices.services import approvals, devices, runs
+from devices.services.consent import DeviceNotActive
 from devices.services.runs import DeviceBusy
 from devices.subjects import OutOfOrder
 from driver.wire import moments, signatures
@@ -74,6 +75,14 @@ def test_a_device_runs_one_thing_at_a_time(box: Box, ana: User) -> None:
 
     box.tell(box.stopped(first))
     assert go_on(box.tell(box.started(second)))["go_on"] is True
+
+
+def test_a_device_that_is_not_active_starts_nothing(box: Box, ana: User) -> None:
+    approval = made.issued(box.device, ana)
+    Device.objects.update(state="revoked", revoked_at=NOON)
+
+    with pytest.raises(DeviceNotActive):
+        box.tell(box.started(approval))
 
 
 @pytest.mark.parametrize(("hours", "starts"), [(11.99, True), (12, False)])
@@ -157,6 +166,14 @@ def test_asking_again_to_stop_gets_the_same_answer(box: Box, ana: User, mo: User
     assert (second.stop_requested_at, second.stop_requested_by) == (NOON, "ana@lab.test")
     assert first.stop_requested_at == second.stop_requested_at
     assert Event.objects.filter(action="approval.stop-requested").count() == 1
+
+
+def test_a_revocation_decides_on_what_is_true_now_not_on_what_was_read(box: Box, ana: User) -> None:
+    read_before = made.issued(box.device, ana)
+    box.tell(box.started(read_before))
+
+    assert revoke(read_before, ana).state == "running"
+    assert Approval.objects.get().stop_requested_at == NOON
 
 
 def test_only_the_robot_s_word_makes_it_stopped(box: Box, ana: User) -> None:
