@@ -40,8 +40,8 @@ def redis_url() -> str:
     return os.environ["HUB_TEST_REDIS_URL"] or str(services.ensure("valkey")["url"])
 
 
-@pytest.fixture
-def hub_environment(db: None, object_store: dict[str, str]) -> dict[str, str]:
+@pytest.fixture(scope="session")
+def hub_environment(django_db_setup: None, object_store: dict[str, str]) -> dict[str, str]:
     """The environment of another process of the same hub: same database, bucket and data folder."""
     from django.conf import settings
     from django.db import connection

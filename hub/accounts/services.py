@@ -5,7 +5,7 @@ from datetime import datetime
 from django.conf import settings
 from django.contrib.auth.password_validation import validate_password
 from django.core.exceptions import ValidationError
-from django.db import transaction
+from django.db import IntegrityError, transaction
 
 from hub.accounts import actors, auth
 from hub.accounts.actors import SYSTEM, Actor
@@ -66,9 +66,11 @@ def create_person(*, email: str, name: str, by: Actor, at: datetime, password: s
     email = normal_email(email)
     user = User(email=email, name=name, created_at=at)
     user.set_password(password)
-    if User.objects.filter(email=email).exists():
-        raise EmailTaken
-    user.save(force_insert=True)
+    try:
+        with transaction.atomic():
+            user.save(force_insert=True)
+    except IntegrityError:  # the address is unique in the database, whoever comes first
+        raise EmailTaken from None
     account = Account.objects.create(kind=Account.Kind.PERSON, name=name, person=user, created_at=at)
     Membership.objects.create(account=account, user=user, role=Role.OWNER, created_at=at)
     audit.record(
@@ -108,9 +110,11 @@ def add_member(*, account: Account, user: User, role: Role, by: Actor, at: datet
     """
     if account.kind != Account.Kind.ORG:
         raise NotAnOrg
-    if Membership.objects.select_for_update().filter(account=account, user=user).exists():
-        raise MemberAlready
-    membership = Membership.objects.create(account=account, user=user, role=role, created_at=at)
+    try:
+        with transaction.atomic():
+            membership = Membership.objects.create(account=account, user=user, role=role, created_at=at)
+    except IntegrityError:
+        raise MemberAlready from None
     audit.record(
         "member.added",
         by=by,

@@ -277,7 +277,7 @@ def _client_for(url: str, access_key: str, secret_key: str, region: str) -> Any:
             signature_version="s3v4",
             s3={"addressing_style": "path"},
             connect_timeout=3,
-            read_timeout=30,
+            read_timeout=120,  # a copy inside the store is answered when it is done
             retries={"max_attempts": 2, "mode": "standard"},
             request_checksum_calculation="when_required",
             response_checksum_validation="when_required",

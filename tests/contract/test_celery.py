@@ -5,7 +5,6 @@ import socket
 import subprocess
 import sys
 import time
-from contextlib import contextmanager
 from datetime import timedelta
 
 import pytest
@@ -22,19 +21,10 @@ HOUR_AGO = timezone.now() - timedelta(hours=1)
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-@contextmanager
-def worker(environment, *options):
-    command = [
-        sys.executable,
-        "-m",
-        "celery",
-        "-A",
-        "hub.celery",
-        "worker",
-        "--pool=solo",
-        "--loglevel=warning",
-    ]
-    command += ["--without-gossip", "--without-mingle", "--without-heartbeat", *options]
+@pytest.fixture(scope="module")
+def worker(environment):
+    quick = ["--pool=solo", "--without-gossip", "--without-mingle", "--without-heartbeat"]
+    command = [sys.executable, "-m", "celery", "-A", "hub.celery", "worker", "--loglevel=warning", *quick]
     process = subprocess.Popen(
         command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
     )
@@ -49,7 +39,7 @@ def worker(environment, *options):
             process.communicate()
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def environment(hub_environment, redis_url):
     """The same hub, with a broker; this process itself has none and tells nobody."""
     return {**hub_environment, "REDIS_URL": redis_url}
@@ -68,7 +58,6 @@ def in_a_web_process(environment, code):
 WITH = """
 import time
 from django.db import transaction
-from django.db import transaction
 from django.utils import timezone
 from hub.jobs import services
 at = timezone.now()
@@ -79,6 +68,7 @@ with transaction.atomic():
     pk = services.enqueue("storage.delete", args={"key": "a/celery"}, at=at).pk
 print(pk, time.monotonic() - started)
 """
+SWEEP = "from hub.celery import sweep; sweep.apply_async()"
 
 
 def wait_for(pk, process, *, within=30):
@@ -93,34 +83,32 @@ def wait_for(pk, process, *, within=30):
     pytest.fail("the job was not run in time")
 
 
-def test_a_job_is_told_on_commit_and_run_by_a_worker(environment):
+def test_a_job_is_told_on_commit_and_run_by_a_worker(environment, worker):
     s3.put("a/celery", b"bytes")
 
-    with worker(environment) as process:
-        pk = in_a_web_process(environment, ENQUEUE).split()[0]
-        job = wait_for(pk, process)
+    pk = in_a_web_process(environment, ENQUEUE).split()[0]
+    job = wait_for(pk, worker)
 
     assert (job.state, job.attempts) == (Job.State.DONE, 1)
     assert s3.size_of("a/celery") is None
 
 
-def test_a_job_of_which_no_worker_was_told_is_found_by_the_sweeper(environment):
+def test_a_job_of_which_no_worker_was_told_is_found_by_the_sweeper(environment, worker):
     with transaction.atomic():
         job = services.enqueue("storage.delete", args={"key": "a/b"}, at=HOUR_AGO)
 
-    with worker(environment) as process:
-        in_a_web_process(environment, "from hub.celery import sweep; sweep.apply_async()")
-        assert wait_for(job.pk, process).state == Job.State.DONE
+    in_a_web_process(environment, SWEEP)
+
+    assert wait_for(job.pk, worker).state == Job.State.DONE
 
 
-def test_a_worker_killed_over_a_job_leaves_it_to_the_next(environment):
+def test_a_worker_killed_over_a_job_leaves_it_to_the_next(environment, worker):
     with transaction.atomic():
         job = services.enqueue("storage.delete", args={"key": "a/b"}, at=HOUR_AGO)
     assert services.claim(job.pk, owner="killed", at=HOUR_AGO)
 
-    with worker(environment) as process:
-        in_a_web_process(environment, "from hub.celery import sweep; sweep.apply_async()")
-        done = wait_for(job.pk, process)
+    in_a_web_process(environment, SWEEP)
+    done = wait_for(job.pk, worker)
 
     assert (done.state, done.attempts) == (Job.State.DONE, 2)
 

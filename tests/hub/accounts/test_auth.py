@@ -101,7 +101,7 @@ def test_a_session_that_does_not_say_when_it_began_is_not_recent(ana):
         signed_in_recently(actors.person(ana), at=NOON)
 
 
-def test_an_app_further_up_adds_its_own_way_to_say_who_one_is(db):
+def test_an_app_further_up_adds_its_own_way_which_counts_before_the_session(ana):
     box = actors.device("dev_1")
 
     def signed_by_box(request, *, at):
@@ -109,7 +109,7 @@ def test_an_app_further_up_adds_its_own_way_to_say_who_one_is(db):
 
     auth.register(signed_by_box)
     try:
-        refused = factories.client().get(ME, HTTP_SIGNATURE="x")
+        refused = factories.client(ana).get(ME, HTTP_SIGNATURE="x")
     finally:
         auth.AUTHENTICATORS.remove(signed_by_box)
 

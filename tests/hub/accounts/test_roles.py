@@ -7,6 +7,7 @@ from hub.accounts.permissions import may_decide, may_manage, may_plan
 from hub.core.problems import Forbidden
 from tests import factories
 from tests.factories import NOON
+from tests.races import at_once
 
 ALLOWED = {
     may_plan: {"owner", "member", "write key"},
@@ -74,3 +75,11 @@ def test_a_person_has_one_role_in_an_org(lab, mo):
 def test_an_address_is_one_person_however_it_is_spelt(ana):
     with pytest.raises(services.EmailTaken):
         services.create_person(email=" ANA@Lab.Test ", name="other", by=SYSTEM, at=NOON)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_five_who_give_one_address_an_account_at_once_one_does():
+    answers = at_once(*[factories.person] * 5)
+
+    assert sum(isinstance(answer, services.EmailTaken) for answer in answers) == 4
+    assert Account.objects.count() == 1
