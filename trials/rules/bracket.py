@@ -95,7 +95,7 @@ def bracket(controls: Sequence[Run], tolerances: Sequence[Tolerance], sides: Sid
 def sentence(found: Bracket) -> str:
     """What the bracket says, for a page, a letter and the record."""
     if found["holds"]:
-        return "The bracket holds: the control ran the same first and last. " + _listed(found)
+        return "The bracket holds. The control, first and last: " + _listed(found)
     if found["holds"] is False:
         return "The bracket does not hold: " + "; ".join(_broken(found)) + ". This session decides nothing."
     return _UNDECIDED[found["reason"] or "unmeasured"]
@@ -272,6 +272,17 @@ def _broken(found: Bracket) -> list[str]:
 
 
 def _worded(metric: MetricDrift) -> str:
+    name, unit = _WORDS[metric["metric"]]
     limit = metric["tolerance"]
-    bound = f", limit ±{limit['value']:.3g}" if limit else ""
-    return f"{metric['metric']} {metric['first']:.4g} → {metric['last']:.4g}{bound}"
+    bound = f" (limit ±{limit['value']:.3g}{unit})" if limit else ""
+    return f"{name} {metric['first']:.4g}{unit} → {metric['last']:.4g}{unit}{bound}"
+
+
+_WORDS = {
+    "tilt_mean_deg": ("mean tilt", "°"),
+    "tilt_max_deg": ("greatest tilt", "°"),
+    "asym_max_deg": ("asymmetry", "°"),
+    "tracking_error_rad": ("tracking error", " rad"),
+    "loop_hz": ("loop rate", " Hz"),
+    "temp_max_c": ("greatest motor temperature", " °C"),
+}

@@ -85,7 +85,8 @@ def measure(value: object, metric: str) -> str:
     if not isinstance(value, int | float):
         return NOTHING
     places = 0 if metric == "falls" else 3 if metric == "tracking_error_rad" else 2
-    return f"{value:.{places}f}".replace("-", "−") + UNITS.get(metric, "")
+    shown = round(value, places) + 0.0  # no minus before a zero
+    return f"{shown:.{places}f}".replace("-", "−") + UNITS.get(metric, "")
 
 
 @register.filter

@@ -226,15 +226,15 @@ def test_the_simulated_g1_sessions_hold_and_do_not(name, holds):
 
 def test_the_sentence_names_what_broke_it_with_both_values_and_the_limit():
     assert sentence(bracket_of({}, {"tilt_mean_deg": 3.5, "falls": 1})) == (
-        "The bracket does not hold: falls 0 → 1; tilt_mean_deg 1.2 → 3.5, limit ±1. "
+        "The bracket does not hold: falls 0 → 1; mean tilt 1.2° → 3.5° (limit ±1°). "
         "This session decides nothing."
     )
 
 
 def test_the_sentence_of_one_that_holds_shows_both_values():
     assert sentence(bracket_of({}, {"tilt_mean_deg": 1.5})) == (
-        "The bracket holds: the control ran the same first and last. "
-        "tilt_mean_deg 1.2 → 1.5, limit ±1, tracking_error_rad 0.03 → 0.03, limit ±0.05."
+        "The bracket holds. The control, first and last: mean tilt 1.2° → 1.5° (limit ±1°), "
+        "tracking error 0.03 rad → 0.03 rad (limit ±0.05 rad)."
     )
 
 
