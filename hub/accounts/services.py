@@ -147,13 +147,13 @@ def make_owner_link(*, user: User | None = None, by: Actor, at: datetime) -> str
 
 def find_owner_link(secret: str, *, at: datetime) -> OwnerLink:
     """
-    Find the open link of a secret.
+    Find the open link of a secret. Links for the first owner end with the first owner's arrival.
 
     :raises LinkSpent: when it is used, expired or unknown
     """
     links = OwnerLink.objects.select_related("user")
     link = links.filter(token_sha256=auth.hash_secret(secret), used_at=None, expires_at__gt=at).first()
-    if link is None:
+    if link is None or (link.user is None and User.objects.exists()):
         raise LinkSpent
     return link
 
@@ -164,7 +164,6 @@ def use_owner_link(*, secret: str, password: str, at: datetime, email: str = "",
     Set the password a person chose, and spend the link. Name and address count where it makes a first owner.
 
     :raises LinkSpent: when it is used, expired or unknown
-    :raises EmailTaken: when a first owner's address is in use
     :raises Unprocessable: for a password too easy to guess
     """
     link = find_owner_link(secret, at=at)
