@@ -113,6 +113,11 @@ class MujocoBody:
     def disconnect(self) -> None:
         self._sent = deque()
 
+    @property
+    def data(self) -> mujoco.MjData:
+        """What only a simulation knows: for training, never for a policy."""
+        return self._data
+
     # How it came to be.
 
     def _check_period(self, period_s: float) -> None:
