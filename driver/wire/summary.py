@@ -5,24 +5,20 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from driver.wire.canonical import MAX_NUMBER
+from driver.wire import formulas
 from driver.wire.csvlog import Log, is_listed
+from driver.wire.formulas import Column
 from driver.wire.robot import Pair
 from driver.wire.vocabulary import FORMULAS
 
-Column = NDArray[np.float64]
-
 SAME = 1e-6  # numbers of hub and driver that differ by no more agree
-TIME_GRAIN = 1e-6  # a row that is this near to the window's start is in it
-UNIT_GRAIN = 1e-6  # what six decimals leave of a unit vector's length
-GAP = 1.5  # a step longer than so many usual ones is a gap
 FAR_ASYM_DEG = 10.0  # so far from the control's while hanging, joints are likely in another order
 FAR_TRACKING_RAD = 0.3
 
-_GRAVITY = ("g_x", "g_y", "g_z")
-_QUATERNION = ("quat_w", "quat_x", "quat_y", "quat_z")
+
+# What overflows is null in the end, and no reader of a log's numbers is helped by a line on stderr.
+_QUIET = np.errstate(all="ignore")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,6 +77,7 @@ class RunFacts:
     warnings: Sequence[str] = field(default_factory=tuple)
 
 
+@_QUIET
 def summarize(stages: Sequence[StageLog], *, judging: Judging, run: RunFacts) -> dict[str, Any]:
     """The whole summary, in the shape that a device signs."""
     judged = _judged(stages, judging)
@@ -104,13 +101,17 @@ def summarize(stages: Sequence[StageLog], *, judging: Judging, run: RunFacts) ->
         "stopped_by": run.stopped_by,
         "reason": run.reason,
         "stages": [_stage(stage) for stage in stages],
-        "clock": {"dups": sum(log.dups for log in _logs(stages)), "gaps": sum(map(_gaps, _logs(stages)))},
+        "clock": {
+            "dups": sum(log.dups for log in _logs(stages)),
+            "gaps": sum(formulas.gaps(log.array("t")) for log in _logs(stages)),
+        },
         "dropped": _dropped(stages),
         "simulated": run.simulated,
         "warnings": said[:50],
     }
 
 
+@_QUIET
 def rederive(stages: Sequence[StageLog], judging: Judging) -> dict[str, Any]:
     """The numbers that the log alone gives: what the hub checks a driver's summary against."""
     judged = _judged(stages, judging)
@@ -126,15 +127,15 @@ def rederive(stages: Sequence[StageLog], judging: Judging) -> dict[str, Any]:
     joints = [name[2:] for name in log.columns if name.startswith("q:")]
     tracked = [joint for joint in joints if f"tgt:{joint}" in log.columns]
     names = [f"q:{joint}" for joint in joints] + [f"tgt:{joint}" for joint in tracked]
-    columns = log.tail([*names, *_gravity_columns(log)], start=start)
-    tilt = _known_rows(_tilt(columns, log.rows - start))
-    asym = {pair.name: _asymmetry(pair, columns) for pair in judging.pairs}
+    columns = log.tail([*names, *formulas.gravity_columns(log.columns)], start=start)
+    tilt = formulas.readings(formulas.tilt(columns, log.rows - start))
+    asym = {pair.name: formulas.asymmetry(pair, columns) for pair in judging.pairs}
     return {
-        "tilt_mean_deg": _mean(tilt),
-        "tilt_max_deg": _number(tilt.max()) if tilt.size else None,
+        "tilt_mean_deg": formulas.mean(tilt),
+        "tilt_max_deg": formulas.number(tilt.max()) if tilt.size else None,
         "asym_max_deg": max(_known(asym.values()), default=None),
         "asym_deg": asym,
-        "tracking_error_rad": {joint: _tracking(joint, columns) for joint in tracked},
+        "tracking_error_rad": {joint: formulas.tracking(joint, columns) for joint in tracked},
     }
 
 
@@ -149,14 +150,10 @@ def compare(driver: Mapping[str, Any], hub: Mapping[str, Any]) -> dict[str, Any]
     return {"state": "differs" if differences else "agrees", "differences": differences}
 
 
-def window_rows(t: Column) -> NDArray[np.bool_]:
-    """The steady second half of a stage."""
-    return np.asarray(t + TIME_GRAIN >= (t[0] + t[-1]) / 2, np.bool_)
-
-
+@_QUIET
 def tilt_deg(log: Log) -> Column:
     """How far the body leans, row by row; NaN where the log cannot tell."""
-    return _tilt(log.tail(_gravity_columns(log)), log.rows)
+    return formulas.tilt(log.tail(formulas.gravity_columns(log.columns)), log.rows)
 
 
 def joint_order_warning(hang: Mapping[str, Any], control: Mapping[str, Any]) -> str | None:
@@ -187,8 +184,8 @@ def _logs(stages: Sequence[StageLog]) -> list[Log]:
 
 def _start(log: Log) -> int | None:
     """The window's first row, or nothing where it has fewer than two."""
-    start = int(window_rows(log.array("t")).argmax())
-    return start if log.rows - start >= 2 else None
+    inside = formulas.window_rows(log.array("t"))
+    return int(inside.argmax()) if np.count_nonzero(inside) >= 2 else None
 
 
 def _window(judged: StageLog | None) -> dict[str, Any]:
@@ -196,66 +193,18 @@ def _window(judged: StageLog | None) -> dict[str, Any]:
     if log is None or (start := _start(log)) is None:
         return {"t0": None, "t1": None, "rows": 0}
     t = log.array("t")
-    return {"t0": _number(t[start] - t[0]), "t1": _number(t[-1] - t[0]), "rows": log.rows - start}
-
-
-def _gravity_columns(log: Log) -> tuple[str, ...]:
-    for names in (_GRAVITY, _QUATERNION):
-        if set(names) <= set(log.columns):
-            return names
-    return ()
-
-
-def _tilt(columns: Mapping[str, Column], rows: int) -> Column:
-    with np.errstate(all="ignore"):
-        down = _down(columns, rows)
-        return np.degrees(np.arccos(np.clip(-down, -1.0, 1.0)))
-
-
-def _down(columns: Mapping[str, Column], rows: int) -> Column:
-    """The third part of gravity's direction in the body's frame."""
-    if "g_z" in columns:
-        vector = [columns[name] for name in _GRAVITY]
-        return vector[2] / _length(vector)
-    if "quat_w" in columns:
-        w, x, y, z = (columns[name] for name in _QUATERNION)
-        norm = _length([w, x, y, z])
-        return 2 * ((x / norm) ** 2 + (y / norm) ** 2) - 1
-    return np.full(rows, np.nan)
-
-
-def _length(parts: Sequence[Column]) -> Column:
-    """
-    The length of each row's vector, NaN where it is too far from 1 to be a direction.
-
-    A unit vector written with six decimals counts as one: to divide it by its rounded length would move what
-    was rounded in x and y into z, where near upright a millionth is a hundredth of a degree.
-    """
-    length = np.sqrt(sum(part * part for part in parts))
-    length = np.where(np.abs(length - 1) <= UNIT_GRAIN, 1.0, length)
-    return np.where((length >= 0.5) & (length <= 1.5), length, np.nan)
-
-
-def _asymmetry(pair: Pair, columns: Mapping[str, Column]) -> float | None:
-    left, right = columns.get(f"q:{pair.left}"), columns.get(f"q:{pair.right}")
-    if left is None or right is None:
-        return None
-    both = ~(np.isnan(left) | np.isnan(right))
-    means = _mean(left[both]), _mean(right[both])
-    if means[0] is None or means[1] is None:
-        return None
-    return _number(np.degrees(abs(means[0] - pair.mirror * means[1])))
-
-
-def _tracking(joint: str, columns: Mapping[str, Column]) -> float | None:
-    return _mean(_known_rows(columns[f"tgt:{joint}"] - columns[f"q:{joint}"]))
+    return {
+        "t0": formulas.number(t[start] - t[0]),
+        "t1": formulas.number(t[-1] - t[0]),
+        "rows": log.rows - start,
+    }
 
 
 def _log_hz(judged: StageLog | None) -> float | None:
     if judged is None or judged.log is None:
         return None
     t = judged.log.array("t")
-    return _ratio(judged.log.rows - 1, t[-1] - t[0])
+    return formulas.rate(judged.log.rows - 1, t[-1] - t[0])
 
 
 def _loop_hz(judged: StageLog | None) -> float | None:
@@ -265,7 +214,7 @@ def _loop_hz(judged: StageLog | None) -> float | None:
         return None
     first, last = log.ends("tick")
     t = log.array("t")
-    return None if first is None or last is None else _ratio(last - first, t[-1] - t[0])
+    return None if first is None or last is None else formulas.rate(last - first, t[-1] - t[0])
 
 
 def _falls(stages: Sequence[StageLog]) -> int | None:
@@ -275,17 +224,14 @@ def _falls(stages: Sequence[StageLog]) -> int | None:
     if not standing or not all(stage.protection.armed and _shows_falls(stage) for stage in standing):
         return None
     return sum(
-        _edges(stage.log.array("fall")) for stage in ran if stage.log is not None and _shows_falls(stage)
+        formulas.rising_edges(stage.log.array("fall"))
+        for stage in ran
+        if stage.log is not None and _shows_falls(stage)
     )
 
 
 def _shows_falls(stage: StageLog) -> bool:
     return stage.log is not None and "fall" in stage.log.columns
-
-
-def _edges(fall: Column) -> int:
-    down = _known_rows(fall) > 0.5
-    return int(np.count_nonzero(down & ~np.concatenate(([False], down[:-1]))))
 
 
 def _protection(stages: Sequence[StageLog], judging: Judging) -> dict[str, Any]:
@@ -304,14 +250,14 @@ def _temps(stages: Sequence[StageLog], run: RunFacts) -> tuple[dict[str, float |
     for log in _logs(stages):
         for name in log.columns:
             if name.startswith("temp:") and (last := log.ends(name)[1]) is not None:
-                found[name[5:]] = _number(last)
+                found[name[5:]] = formulas.number(last)
     said = ["motor temperatures are the last ones of the log's temp: columns"] if found else []
     return found, said
 
 
 def _battery(stages: Sequence[StageLog], run: RunFacts) -> tuple[dict[str, float | None], list[str]]:
     ends = [log.ends("bat_v") for log in _logs(stages) if "bat_v" in log.columns]
-    readings = [tuple(None if value is None else _number(value) for value in pair) for pair in ends]
+    readings = [tuple(None if value is None else formulas.number(value) for value in pair) for pair in ends]
     start, end = run.battery_start_v, run.battery_end_v
     first = next(_known(reading[0] for reading in readings), None)
     last = next(_known(reading[1] for reading in reversed(readings)), None)
@@ -324,7 +270,7 @@ def _stage(stage: StageLog) -> dict[str, Any]:
     duration = stage.duration_s
     if duration is None and stage.log is not None:
         t = stage.log.array("t")
-        duration = _number(t[-1] - t[0])
+        duration = formulas.number(t[-1] - t[0])
     return {
         "name": stage.name,
         "status": stage.status,
@@ -333,12 +279,6 @@ def _stage(stage: StageLog) -> dict[str, Any]:
         "rows": stage.log.rows if stage.log else 0,
         "reason": stage.reason,
     }
-
-
-def _gaps(log: Log) -> int:
-    steps = np.diff(log.array("t"))
-    steps = steps[steps > 0]
-    return int((steps > GAP * np.median(steps)).sum()) if steps.size else 0
 
 
 def _dropped(stages: Sequence[StageLog]) -> dict[str, int]:
@@ -365,8 +305,8 @@ def _warnings(stages: Sequence[StageLog], judged: StageLog | None, derived: Mapp
 def _steady_tilt(stage: StageLog) -> float | None:
     if stage.log is None or (start := _start(stage.log)) is None:
         return None
-    columns = stage.log.tail(_gravity_columns(stage.log), start=start)
-    return _mean(_known_rows(_tilt(columns, stage.log.rows - start)))
+    columns = stage.log.tail(formulas.gravity_columns(stage.log.columns), start=start)
+    return formulas.mean(formulas.readings(formulas.tilt(columns, stage.log.rows - start)))
 
 
 def _oddities(log: Log) -> Iterable[str]:
@@ -383,26 +323,6 @@ def _oddities(log: Log) -> Iterable[str]:
 
 def _known(values: Iterable[float | None]) -> Iterator[float]:
     return (value for value in values if value is not None)
-
-
-def _known_rows(column: Column) -> Column:
-    return column[~np.isnan(column)]
-
-
-def _mean(column: Column) -> float | None:
-    if not column.size:
-        return None
-    with np.errstate(all="ignore"):
-        return _number(column.mean())
-
-
-def _ratio(count: float, seconds: float) -> float | None:
-    return _number(count / seconds) if seconds > 0 and count >= 0 else None
-
-
-def _number(value: Any) -> float | None:
-    """A plain float, or nothing for NaN, infinity and what canonical JSON has no room for."""
-    return float(value) if abs(value) <= MAX_NUMBER else None
 
 
 def _flat(numbers: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,43 +1,17 @@
-import io
 import json
 import math
-import random
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from driver.wire import canonical, csvlog, robot, shape, summary
-from driver.wire.csvlog import Log
+from driver.wire import canonical, csvlog, formulas, robot, shape, summary
 from driver.wire.robot import Pair
-from driver.wire.summary import Judging, Protection, RunFacts, StageLog
+from driver.wire.summary import Judging, RunFacts, StageLog
 from driver.wire.summary_shape import SUMMARY
 from tests import cases
 from tests.wire import samples
-
-KNEE = Pair(name="knee", left="l", right="r", mirror=-1)
-FLOOR = Judging(stage="floor", pairs=[KNEE])
-STANDING = {"free_standing": True, "protection": Protection(armed=True, threshold_deg=45.0)}
-
-
-def log(columns: Mapping[str, Sequence[float | None]]) -> Log:
-    stream = io.BytesIO()
-    csvlog.write(stream, list(columns), list(zip(*columns.values(), strict=True)))
-    return csvlog.read(stream.getvalue())
-
-
-def floor(columns: Mapping[str, Sequence[float | None]], **facts: Any) -> StageLog:
-    return StageLog(name="floor", log=log(columns), **facts)
-
-
-def numbers(*stages: StageLog, run: RunFacts | None = None, judging: Judging = FLOOR) -> dict[str, Any]:
-    return summary.summarize(stages, judging=judging, run=run or RunFacts())
-
-
-LEVEL = {"t": [0, 1, 2, 3], "g_x": [0] * 4, "g_y": [0] * 4, "g_z": [-1] * 4}
+from tests.wire.stages import FLOOR, LEVEL, STANDING, floor, log, numbers
 
 
 def g1() -> robot.Robot:
@@ -164,7 +138,7 @@ def test_the_window_is_the_second_half_by_time_not_by_rows() -> None:
 
 
 def test_a_row_a_millionth_before_the_middle_is_in_the_window() -> None:
-    assert list(summary.window_rows(np.array([0, 0.9999985, 0.9999995, 2]))) == [False, False, True, True]
+    assert list(formulas.window_rows(np.array([0, 0.9999985, 0.9999995, 2]))) == [False, False, True, True]
 
 
 @pytest.mark.parametrize("times", [[0.0], [0.0, 0.1], [0, 1, 2, 9]])
@@ -232,6 +206,23 @@ def test_tracking_is_target_minus_measured_for_each_joint_that_has_both() -> Non
     )
 
     assert found["tracking_error_rad"] == {"l": pytest.approx(-0.1)}
+
+
+def test_numbers_at_the_end_of_the_scale_become_null_and_raise_nothing() -> None:
+    huge = b"1.7e308,1.7e308,1.7e308,1.7e308,1.7e308,-1.7e308,1.7e308,1.7e308,1.7e308\n"
+    names = b"t,g_x,g_y,g_z,q:l,q:r,tgt:r,temp:l,bat_v\n"
+    stage = StageLog(name="floor", log=csvlog.read(names + b"-" + huge + huge * 2))
+
+    found = numbers(stage, run=RunFacts(stopped_by="completed"))
+
+    assert not shape.errors_in(found, SUMMARY)
+    assert canonical.parse(canonical.dumps(found)) == found
+    assert (found["asym_max_deg"], found["tracking_error_rad"]) == (None, {"r": None})
+    assert (found["temp_max_c"], found["battery"]["end_v"], found["stages"][0]["duration_s"]) == (
+        None,
+        None,
+        None,
+    )
 
 
 # Rates, falls, temperatures, battery, clock.
@@ -409,89 +400,3 @@ def test_judging_is_read_from_the_sheet() -> None:
     pair = Pair(name="knee", left="left_knee_joint", right="right_knee_joint", mirror=1)
 
     assert Judging.of_sheet(samples.run_sheet()) == Judging(stage="floor", pairs=(pair,), formulas=1)
-
-
-# Properties.
-
-sane = st.none() | st.floats(-4, 4)
-wild = sane | st.sampled_from([1e300, -1e300, 1e16])
-NAMES = ["g_x", "g_y", "g_z", "q:l", "q:r", "tgt:l", "tgt:r", "tick", "fall", "temp:l", "bat_v"]
-
-
-@st.composite
-def logged(draw: st.DrawFn, cell: st.SearchStrategy[float | None] = wild) -> dict[str, list[float | None]]:
-    names = draw(st.lists(st.sampled_from(NAMES), unique=True))
-    rows = draw(st.integers(1, 8))
-    columns = {name: draw(st.lists(cell, min_size=rows, max_size=rows)) for name in names}
-    return {"t": sorted(draw(st.lists(st.floats(0, 10), min_size=rows, max_size=rows))), **columns}
-
-
-@given(logged(), st.randoms())
-def test_the_order_of_columns_changes_nothing(
-    columns: dict[str, list[float | None]], order: random.Random
-) -> None:
-    names = list(columns)
-    order.shuffle(names)
-
-    mixed = numbers(floor({name: columns[name] for name in names}, **STANDING))
-
-    assert canonical.dumps(mixed) == canonical.dumps(numbers(floor(columns, **STANDING)))
-
-
-@given(logged())
-def test_a_summary_of_any_log_has_its_shape_and_is_canonical(columns: dict[str, list[float | None]]) -> None:
-    found = numbers(floor(columns, **STANDING), run=RunFacts(stopped_by="operator"))
-
-    assert not shape.errors_in(found, SUMMARY)
-    assert canonical.parse(canonical.dumps(found)) == found
-
-
-@given(logged(sane))
-def test_a_number_is_null_exactly_where_the_log_cannot_give_it(
-    columns: dict[str, list[float | None]],
-) -> None:
-    found = numbers(floor(columns))
-    steady = summary.window_rows(np.array([round(t, 6) for t in columns["t"] if t is not None]))
-
-    def has(*names: str) -> bool:
-        rows = zip(*(columns.get(name, [None] * len(steady)) for name in names), strict=True)
-        return steady.sum() >= 2 and any(
-            inside and None not in row for row, inside in zip(rows, steady, strict=True)
-        )
-
-    assert (found["asym_max_deg"] is not None) == has("q:l", "q:r")
-    assert (found["tracking_error_rad"].get("l") is not None) == has("q:l", "tgt:l")
-    assert found["tilt_mean_deg"] is None or has("g_x", "g_y", "g_z")
-    assert found["falls"] is None
-
-
-@given(logged())
-def test_swapping_the_sides_keeps_the_asymmetry(columns: dict[str, list[float | None]]) -> None:
-    swapped = Judging(stage="floor", pairs=[Pair(name="knee", left="r", right="l", mirror=-1)])
-
-    found, turned = numbers(floor(columns)), numbers(floor(columns), judging=swapped)
-
-    assert found["asym_deg"]["knee"] == turned["asym_deg"]["knee"]
-
-
-@given(logged())
-def test_turning_one_sides_readings_turns_the_sign(columns: dict[str, list[float | None]]) -> None:
-    turned = {
-        name: [-value if value is not None and name == "q:r" else value for value in values]
-        for name, values in columns.items()
-    }
-    mirrored = Judging(stage="floor", pairs=[Pair(name="knee", left="l", right="r", mirror=1)])
-
-    assert numbers(floor(columns))["asym_deg"] == numbers(floor(turned), judging=mirrored)["asym_deg"]
-
-
-@given(logged())
-def test_a_torn_line_changes_no_number(columns: dict[str, list[float | None]]) -> None:
-    stream = io.BytesIO()
-    csvlog.write(stream, list(columns), list(zip(*columns.values(), strict=True)))
-    whole = numbers(StageLog(name="floor", log=csvlog.read(stream.getvalue())))
-
-    torn = numbers(StageLog(name="floor", log=csvlog.read(stream.getvalue() + b"9.99,1.0")))
-
-    assert {**torn, "dropped": None} == {**whole, "dropped": None}
-    assert torn["dropped"]["torn_tail"] == 1
