@@ -207,8 +207,7 @@ SPECTACULAR_SETTINGS = {
     "SERVE_INCLUDE_SCHEMA": False,
     "SCHEMA_PATH_PREFIX": "/api/v1",
     "COMPONENT_SPLIT_REQUEST": True,
-    "ENUM_NAME_OVERRIDES": {},
-    "DISABLE_ERRORS_AND_WARNINGS": False,
+    "POSTPROCESSING_HOOKS": [],  # choices stand where they are used; no names are made up for them
 }
 
 LOGGING = {
