@@ -82,7 +82,6 @@ S3_IF_NONE_MATCH = os.environ.get("S3_IF_NONE_MATCH", "1") == "1"
 BODY_BYTES = 1 * MIB
 LOG_BYTES = 256 * MIB
 CHECKPOINT_BYTES = 256 * MIB
-VIDEO_BYTES = 2 * GIB
 LOG_FILES = 32
 STORAGE_QUOTA_BYTES = int(os.environ.get("STORAGE_QUOTA_BYTES", 50 * GIB))
 PRESIGN_FOR = timedelta(hours=1)
@@ -93,7 +92,6 @@ RECENT_SIGN_IN = timedelta(hours=float(os.environ.get("RECENT_SIGN_IN_HOURS", "1
 ORPHAN_AFTER = timedelta(days=1)  # by then no upload is under way any more
 ENROLMENT_FOR = timedelta(minutes=15)
 ENROLMENT_TRIES = 5
-CLOCK_SKEW = timedelta(minutes=5)
 NO_WORD_AFTER = timedelta(seconds=30)
 DEVICE_SEEN_NOTED_EVERY = timedelta(seconds=5)
 DEVICE_CONTRACTS = 100
@@ -103,7 +101,6 @@ API_KEYS_PER_ACCOUNT = 50
 PAGE_DEFAULT, PAGE_MAX = 50, 100
 TEXT_CHARS = 4000
 SESSION_CANDIDATES = 50
-SERIES_CHANNELS, SERIES_BUCKETS = 32, 4000
 JOB_LEASE = timedelta(seconds=60)
 JOB_ATTEMPTS = 5
 JOBS_KEPT_FOR = timedelta(days=7)
