@@ -211,14 +211,25 @@ def digest_of(approval: Approval) -> str:
     return canonical.sha256_hex(ERRANDS.bytes_of(approval.subject_id))
 
 
-def issued(device: Device, by: User, *, at: datetime = NOON, **said: Any) -> Approval:
-    approval = requested(device, by, at=at, **said)
+def consent_to(
+    approval: Approval,
+    by: User,
+    *,
+    at: datetime = NOON,
+    digest: str | None = None,
+    signed_in_at: datetime | None = None,
+) -> Approval:
+    """Consent to the document as it is, unless another digest is said."""
     return consent.issue_approval(
         approval=approval,
-        run_sheet_sha256=digest_of(approval),
-        by=actor(by, signed_in_at=at),
+        run_sheet_sha256=digest or digest_of(approval),
+        by=actor(by, signed_in_at=signed_in_at or at),
         at=at,
     )
+
+
+def issued(device: Device, by: User, *, at: datetime = NOON, **said: Any) -> Approval:
+    return consent_to(requested(device, by, at=at, **said), by, at=at)
 
 
 def running(box: Box, by: User, *, at: datetime = NOON, **said: Any) -> Approval:
