@@ -27,7 +27,7 @@ STATUS = {"completed": "done"}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Test:
+class Course:
     """What every seed goes through: the stages, and what would stop them."""
 
     robot: Robot
@@ -88,17 +88,17 @@ READINGS: Mapping[str, Reading] = {
 
 
 def evaluate(
-    checkpoint: Path, contract: Contract, *, test: Test, gates: Sequence[Mapping[str, Any]], seeds: int
+    checkpoint: Path, contract: Contract, *, course: Course, gates: Sequence[Mapping[str, Any]], seeds: int
 ) -> dict[str, Any]:
     """The result of one checkpoint: `{"checkpoint", "seeds_run", "seeds_upright", "measured"}`."""
     with Model(checkpoint, contract) as model:
         model.warm_up()
-        results = [run_seed(model, contract, test, FIRST_SEED + seed) for seed in range(seeds)]
+        results = [run_seed(model, contract, course, FIRST_SEED + seed) for seed in range(seeds)]
     return {
         "checkpoint": checkpoint.stem,
         "seeds_run": len(results),
         "seeds_upright": sum(result.upright for result in results),
-        "measured": {gate["key"]: measured(gate, results, test.robot) for gate in gates},
+        "measured": {gate["key"]: measured(gate, results, course.robot) for gate in gates},
     }
 
 
@@ -127,21 +127,21 @@ def worst_tracking(said: Mapping[str, Any], joints: Sequence[str]) -> float | No
     return max((abs(errors[joint]) for joint in joints if errors.get(joint) is not None), default=None)
 
 
-def run_seed(model: Model, contract: Contract, test: Test, seed: int) -> SeedResult:
+def run_seed(model: Model, contract: Contract, course: Course, seed: int) -> SeedResult:
     """One trial in simulation: its stages in turn, until one is stopped."""
     logs, upright = [], True
-    for stage in test.stages():
-        ending, log = _run(model, contract, test, stage, seed)
+    for stage in course.stages():
+        ending, log = _run(model, contract, course, stage, seed)
         logs.append(_stage_log(stage, ending, log))
         if ending.stopped_by != "completed":
             upright = False
             break
-    judging = summary.Judging(stage=test.judged, pairs=test.robot.pairs)
+    judging = summary.Judging(stage=course.judged, pairs=course.robot.pairs)
     return SeedResult(upright, summary.summarize(logs, judging=judging, run=summary.RunFacts(simulated=True)))
 
 
 def _run(
-    model: Model, contract: Contract, test: Test, stage: Stage, seed: int
+    model: Model, contract: Contract, course: Course, stage: Stage, seed: int
 ) -> tuple[Ending, csvlog.Log | None]:
     order = StageOrder(
         stage=stage,
@@ -149,12 +149,14 @@ def _run(
         onnx=Path(),
         log=Path(),
         limits=Limits(ramp_s=RAMP_S),
-        abort_rules=(AbortRule(metric="tilt_deg", op=">", value=test.tilt_deg, stages=("floor", "teleop")),),
-        teleop=Teleop(source="script:evaluate", steps=test.teleop) if stage.name == "teleop" else None,
+        abort_rules=(
+            AbortRule(metric="tilt_deg", op=">", value=course.tilt_deg, stages=("floor", "teleop")),
+        ),
+        teleop=Teleop(source="script:evaluate", steps=course.teleop) if stage.name == "teleop" else None,
         simulated=True,
     )
     memory = _Memory()
-    body = MujocoBody(test.body, seed=seed)
+    body = MujocoBody(course.body, seed=seed)
     parts = Parts(body=body, policy=model, source=source_for(order), open_log=memory.open)
     ending = run_stage(order, parts)
     return ending, memory.log()

@@ -114,6 +114,10 @@ class MujocoBody:
         self._sent = deque()
 
     @property
+    def model(self) -> mujoco.MjModel:
+        return self._rig.model
+
+    @property
     def data(self) -> mujoco.MjData:
         """What only a simulation knows: for training, never for a policy."""
         return self._data

@@ -56,10 +56,17 @@ def parse_options(text: str) -> Options:
     :raises BodyError: for an unknown name or a value that cannot be meant
     """
     path, _, query = text.partition("?")
-    pairs = parse_qsl(query, keep_blank_values=True, strict_parsing=bool(query))
+    pairs = _pairs(query)
     if len(dict(pairs)) != len(pairs):
         raise BodyError(f"an option stands twice in {query!r}")
     return options_from({**dict(pairs), "model": path})
+
+
+def _pairs(query: str) -> list[tuple[str, str]]:
+    try:
+        return parse_qsl(query, keep_blank_values=True, strict_parsing=bool(query))
+    except ValueError:
+        raise BodyError(f"{query!r} is not made of name=value, joined by &") from None
 
 
 def options_from(values: Mapping[str, Any]) -> Options:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from driver.contract.document import Contract
-    from driver.evaluate import Test
+    from driver.evaluate import Course
 
 Gates = list[dict[str, Any]]
 
@@ -46,8 +46,8 @@ def run(args: argparse.Namespace) -> int:
     from driver.wire.robot import BadRobot
 
     try:
-        test, gates = _test(args), _gates(args.gates)
-        said = _measure(args, test, gates)
+        course, gates = _course(args), _gates(args.gates)
+        said = _measure(args, course, gates)
     except (BodyError, BadContract, BadRobot, ModelFailed, ValueError, OSError) as error:
         print(f"trial-driver evaluate: {error}", file=sys.stderr)
         return 1
@@ -55,23 +55,23 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _measure(args: argparse.Namespace, test: "Test", gates: Gates) -> dict[str, Any]:
+def _measure(args: argparse.Namespace, course: "Course", gates: Gates) -> dict[str, Any]:
     from driver.evaluate import evaluate
 
-    contracts = [_contract(path, args, test) for path in args.checkpoints]
+    contracts = [_contract(path, args, course) for path in args.checkpoints]
     results = [
-        evaluate(path, contract, test=test, gates=gates, seeds=args.seeds)
+        evaluate(path, contract, course=course, gates=gates, seeds=args.seeds)
         for path, contract in zip(args.checkpoints, contracts, strict=True)
     ]
-    return {"conditions": {**test.conditions(), "seeds": args.seeds}, "results": results}
+    return {"conditions": {**course.conditions(), "seeds": args.seeds}, "results": results}
 
 
-def _test(args: argparse.Namespace) -> "Test":
+def _course(args: argparse.Namespace) -> "Course":
     from driver.bodies.choose import simulated_options
-    from driver.evaluate import Test
+    from driver.evaluate import Course
     from driver.wire.robot import robot_from_document
 
-    return Test(
+    return Course(
         robot=robot_from_document(tomllib.loads(args.robot.read_text())),
         body=simulated_options(args.body),
         judged=args.judged,
@@ -86,14 +86,14 @@ def _step(text: str) -> tuple[float, float, float, float]:
     return seconds, vx, vy, wz
 
 
-def _contract(path: Path, args: argparse.Namespace, test: "Test") -> "Contract":
+def _contract(path: Path, args: argparse.Namespace, course: "Course") -> "Contract":
     from driver.contract.document import check_contract
     from driver.contract.onnx_file import read_contract
     from driver.contract.sidecar import parse_sidecar
 
     sidecar = parse_sidecar(args.sidecar.read_bytes(), name=args.sidecar.name) if args.sidecar else None
     return check_contract(
-        read_contract(path, sidecar=sidecar, robot=test.robot.slug, joints=test.robot.joints)
+        read_contract(path, sidecar=sidecar, robot=course.robot.slug, joints=course.robot.joints)
     )
 
 
