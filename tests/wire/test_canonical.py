@@ -191,6 +191,11 @@ def test_a_value_nested_too_deep_is_not_written() -> None:
         canonical.dumps(value)
 
 
+def test_a_byte_order_mark_is_named() -> None:
+    with pytest.raises(NotStrict, match="byte order mark"):
+        canonical.parse(b"\xef\xbb\xbf{}")
+
+
 def test_a_repeated_key_is_named() -> None:
     with pytest.raises(NotStrict, match="'kd_scale' is there twice"):
         canonical.parse(b'{"kd_scale":1,"kd_scale":2}')

@@ -1,6 +1,7 @@
 from datetime import timedelta
 
 import pytest
+from http_message_signatures import HTTPMessageSigner
 
 from driver.wire import requests
 from driver.wire.requests import BadRequestSignature, ClockOutside, SignedBy
@@ -126,12 +127,24 @@ def test_another_partys_signature_does_not_count() -> None:
         verify(headers)
 
 
-def test_a_signature_that_does_not_cover_the_method_is_refused() -> None:
-    headers = signed()
-    headers["Signature-Input"] = headers["Signature-Input"].replace('"@method" ', "")
+@pytest.mark.parametrize("covered", [["@method"], ["@target-uri"], ["content-digest"]])
+def test_a_sound_signature_that_covers_too_little_is_refused(covered: list[str]) -> None:
+    message = requests._Message(method="POST", url=URL)
+    signer = HTTPMessageSigner(
+        signature_algorithm=requests._Ed25519, key_resolver=requests._OwnKey(keys.key("device"))
+    )
+    signer.sign(
+        message,
+        key_id="dev_01",
+        created=NOON,
+        nonce=NONCE,
+        tag=requests.TAG,
+        covered_component_ids=covered,
+        body=BODY,
+    )
 
-    with pytest.raises(BadRequestSignature):
-        verify(headers)
+    with pytest.raises(BadRequestSignature, match="was not covered"):
+        verify(message.headers)
 
 
 def test_two_signatures_with_our_tag_are_one_too_many() -> None:
