@@ -150,7 +150,7 @@ def _take(owner: Account, total: int) -> None:
 @transaction.atomic
 def _release_overdue(pk: str, *, at: datetime) -> bool:
     obj = StoredObject.objects.select_for_update().get(pk=pk)
-    is_overdue = obj.state == State.RESERVED and obj.reserved_until is not None and obj.reserved_until < at
+    is_overdue = obj.reserved_until is not None and obj.reserved_until < at
     if is_overdue:  # it may have been completed since it was listed
         _release(obj, at=at)
     return is_overdue
