@@ -97,3 +97,12 @@ def _filed_within(seconds: float, box: Box, by: User, checkpoint) -> str:
     except OperationalError:
         return "waits"
     return "filed"
+
+
+def test_of_two_who_revoke_a_device_at_once_one_does(racing) -> None:
+    box, ana, _ = racing
+    who = factories.actor(ana)
+
+    answers = at_once(*[lambda: devices.revoke_device(device=box.device, reason="", by=who, at=NOON)] * 4)
+
+    assert sorted(type(answer).__name__ for answer in answers) == ["Device"] + ["WrongState"] * 3

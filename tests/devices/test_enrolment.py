@@ -157,7 +157,12 @@ def test_a_wrong_an_unknown_and_a_spent_code_are_answered_alike(
     assert len({answer.content for answer in answers}) == 1
 
 
-def test_a_revoked_device_does_not_enrol(new: enrolment.NewDevice, key: SigningKey, ana: User) -> None:
+@pytest.mark.parametrize("was", ["pending", "active"])
+def test_a_revoked_device_does_not_enrol_not_even_again(
+    new: enrolment.NewDevice, key: SigningKey, ana: User, was: str
+) -> None:
+    if was == "active":
+        enrol(new.code, key)
     devices.revoke_device(device=new.device, reason="", by=factories.actor(ana), at=NOON)
 
     with pytest.raises(EnrolmentRefused):
