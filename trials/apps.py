@@ -10,7 +10,7 @@ class TrialsConfig(AppConfig):
 
     def ready(self) -> None:
         from devices import subjects
-        from trials.services.filing import SUBJECT_KIND
+        from trials.models import SUBJECT_KIND
         from trials.services.run_sheets import TrialSubject
 
         import_module("trials.tasks")  # its jobs register themselves

@@ -325,7 +325,10 @@ def test_a_log_is_audited_with_a_sentence(bench: Bench, trial: Trial) -> None:
     event = Event.objects.get(action="trial.log")
     assert (event.target, event.actor, event.account_id) == (trial.pk, bench.device.pk, bench.owner.pk)
     assert event.data["log"] == log.pk
-    assert "with 2 files, and the hub finds the same numbers" in event.sentence
+    assert event.sentence == (
+        "The device box reported the log of trial 1 of 4 (control), walk-7 step 700: "
+        "2 files, and the hub finds the same numbers."
+    )
 
 
 def test_without_its_audit_event_a_log_does_not_land(

@@ -7,27 +7,33 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from django.db import connection
+from django.db import connection, transaction
 from pytest_django import Settings
 
 from devices.models import Approval
 from devices.services.consent import SheetChanged
+from devices.subjects import OutOfOrder
 from hub.accounts.models import Account, User
 from hub.audit.models import Event
 from hub.campaigns.models import Wake
-from hub.campaigns.services import agents
+from hub.campaigns.services import agents, lineage
+from hub.campaigns.services.lineage import LineageEnded
 from hub.campaigns.services.rounds import AlreadyDecided
+from hub.core.lifecycle import WrongState
 from hub.core.problems import Problem
 from hub.storage.models import StorageUsage, StoredObject
 from hub.storage.services import OverQuota
+from tests.devices import factories as devices
 from tests.factories import NOON, actor
 from tests.trials import factories as made
 from tests.trials.factories import Bench
-from trials.models import LogUpload, RunSheet, TrialLog, TrialSession, Verdict
+from trials.models import LogUpload, RunSheet, Trial, TrialLog, TrialSession, Verdict
 from trials.services import run_sheets
-from trials.services.log_uploads import open_log_upload
+from trials.services.filing import SessionCancelled
+from trials.services.log_uploads import NoLogNow, open_log_upload
 from trials.services.logs import AlreadyRecorded
 from trials.services.run_sheets import RunSheetLocked
+from trials.services.sessions import SessionUnderWay
 from trials.services.verdicts import NoVerdict
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("object_store")]
@@ -44,16 +50,26 @@ def race(*acts: Callable[[], Any]) -> list[Any]:
     barrier = threading.Barrier(len(acts))
 
     def run(act: Callable[[], Any]) -> Any:
-        try:
-            barrier.wait(timeout=30)
-            return act()
-        except Problem as refusal:
-            return refusal
-        finally:
-            connection.close()
+        barrier.wait(timeout=30)
+        return _refused_or_done(act)
 
     with ThreadPoolExecutor(len(acts)) as threads:
         return list(threads.map(run, acts))
+
+
+def held(first: Callable[[], Any], second: Callable[[], Any]) -> list[Any]:
+    """
+    Let the second come when the first has acted and has not committed yet: the moment that a lock is for.
+
+    The first commits once the second waits for it, or is through without having had to.
+    """
+    with ThreadPoolExecutor(1) as threads:
+        with transaction.atomic():
+            one = first()
+            other = threads.submit(_refused_or_done, second)
+            while not other.done() and not _somebody_waits():
+                pass
+        return [one, other.result(timeout=30)]
 
 
 def kinds(results: Sequence[Any]) -> Counter[type]:
@@ -66,9 +82,7 @@ def test_patch_versus_issue_has_one_winner(bench: Bench, attempt: int) -> None:
     seen = trial.run_sheet.digest
 
     results = race(
-        lambda: run_sheets.update_run_sheet(
-            trial=trial, changes={"kd_scale": 1.2}, by=actor(bench.by), at=NOON
-        ),
+        lambda: _patch(bench, trial),
         lambda: made.consent_to(trial, digest=seen, by=bench.by),
     )
 
@@ -87,9 +101,7 @@ def test_patch_versus_issue_has_one_winner(bench: Bench, attempt: int) -> None:
 
 @pytest.mark.parametrize("attempt", range(4))
 def test_of_two_verdicts_one_is_given(bench: Bench, mo: User, attempt: int) -> None:
-    control, candidate, _ = made.trials_of(bench.session(candidates=[bench.good]))
-    bench.decline(control)
-    bench.run(candidate)
+    candidate = _ran(bench)
     agents.create_agent_session(campaign=bench.campaign, name="tuner", by=actor(bench.by), at=NOON)
 
     results = race(*[lambda: bench.judge(candidate, "iterate")] * 4)
@@ -180,6 +192,173 @@ def test_a_consent_and_a_cancellation_have_one_winner(bench: Bench, attempt: int
     session.refresh_from_db()
     state = made.fresh(first).approval.state
     assert (state, session.cancelled_at) in (("issued", None), ("withdrawn", NOON))
+
+
+def test_a_patch_before_the_commit_of_a_consent_finds_the_sheet_locked(bench: Bench) -> None:
+    trial = made.trials_of(bench.decide())[0]
+
+    results = held(lambda: bench.consent(trial), lambda: _patch(bench, trial))
+
+    assert kinds(results) == {Approval: 1, RunSheetLocked: 1}
+    assert RunSheet.objects.get(trial=trial).digest == results[0].document_sha256
+
+
+def test_a_consent_before_the_commit_of_a_patch_finds_another_digest(bench: Bench) -> None:
+    trial = made.trials_of(bench.decide())[0]
+    seen = trial.run_sheet.digest
+
+    results = held(lambda: _patch(bench, trial), lambda: made.consent_to(trial, digest=seen, by=bench.by))
+
+    assert kinds(results) == {RunSheet: 1, SheetChanged: 1}
+    assert RunSheet.objects.get(trial=trial).locked_at is None
+
+
+def test_a_verdict_before_the_commit_of_another_is_the_second(bench: Bench) -> None:
+    candidate = _ran(bench)
+
+    results = held(lambda: bench.judge(candidate, "stop"), lambda: bench.judge(candidate, "iterate"))
+
+    assert kinds(results) == {Verdict: 1, NoVerdict: 1}
+    assert Verdict.objects.get().option == "stop"
+
+
+def test_a_record_before_the_commit_of_another_is_the_second(bench: Bench) -> None:
+    trial = bench.run(made.trials_of(bench.decide())[0])
+    envelope = bench.statement(trial)
+
+    results = held(lambda: bench.record(trial, envelope), lambda: bench.record(trial, envelope))
+
+    assert kinds(results) == {TrialLog: 1, AlreadyRecorded: 1}
+    assert results[1].members["same"] is True
+
+
+def test_a_presign_before_the_commit_of_a_record_comes_too_late(bench: Bench) -> None:
+    trial = bench.run(made.trials_of(bench.decide())[0])
+
+    results = held(lambda: bench.lose_log(trial), _presign(trial, 2))
+
+    assert kinds(results) == {TrialLog: 1, NoLogNow: 1}
+    assert not LogUpload.objects.exists()
+
+
+def test_a_start_before_the_commit_of_a_new_request_is_out_of_order(bench: Bench) -> None:
+    session = bench.decide()
+    first, second, *_ = made.trials_of(session)
+    bench.decline(first)
+    bench.consent(second)
+
+    results = held(lambda: bench.file(session), lambda: bench.start(second))
+
+    assert kinds(results) == {TrialSession: 1, OutOfOrder: 1}
+
+
+def test_filing_before_the_commit_of_a_later_start_leaves_the_closed_trial_closed(bench: Bench) -> None:
+    session = bench.decide()
+    first, second, *_ = made.trials_of(session)
+    bench.decline(first)
+    bench.consent(second)
+
+    held(lambda: bench.start(second), lambda: bench.file(session))
+
+    assert made.fresh(first).approval.state == "declined"
+
+
+def test_filing_before_the_commit_of_the_first_filing_files_nothing_more(bench: Bench) -> None:
+    devices.box(bench.owner, bench.by, robot=bench.campaign.robot, name="second")
+    session = bench.decide()
+
+    results = held(lambda: bench.file(session), lambda: bench.file(session))
+
+    assert kinds(results) == {TrialSession: 2}
+    assert Approval.objects.count() == 4
+
+
+def test_filing_before_the_commit_of_a_cancellation_finds_it_called_off(bench: Bench) -> None:
+    devices.box(bench.owner, bench.by, robot=bench.campaign.robot, name="second")
+    session = bench.decide()
+
+    results = held(lambda: made.cancel(session, by=bench.by), lambda: bench.file(session))
+
+    assert kinds(results) == {TrialSession: 1, SessionCancelled: 1}
+    assert not Approval.objects.exists()
+
+
+def test_cancelling_before_the_commit_of_a_consent_finds_it_given(bench: Bench) -> None:
+    session = bench.decide()
+    first = made.trials_of(session)[0]
+
+    results = held(lambda: bench.consent(first), lambda: made.cancel(session, by=bench.by))
+
+    assert kinds(results) == {Approval: 1, SessionUnderWay: 1}
+
+
+def test_consent_before_the_commit_of_a_cancellation_finds_it_withdrawn(bench: Bench) -> None:
+    session = bench.decide()
+
+    results = held(
+        lambda: made.cancel(session, by=bench.by), lambda: bench.consent(made.trials_of(session)[0])
+    )
+
+    assert kinds(results) == {TrialSession: 1, WrongState: 1}
+
+
+def test_iterating_before_the_commit_of_a_stop_finds_the_lineage_ended(bench: Bench) -> None:
+    candidate = _ran(bench)
+
+    results = held(
+        lambda: lineage.end_lineage(checkpoint=bench.good, reason="fell", by=actor(bench.by), at=NOON),
+        lambda: bench.judge(candidate, "iterate"),
+    )
+
+    assert kinds(results) == {list: 1, NoVerdict: 1}
+    assert results[1].members["because"] == "lineage-ended"
+
+
+def test_planning_before_the_commit_of_a_stop_finds_the_lineage_ended(bench: Bench) -> None:
+    results = held(
+        lambda: lineage.end_lineage(checkpoint=bench.good, reason="fell", by=actor(bench.by), at=NOON),
+        lambda: bench.session(candidates=[bench.good]),
+    )
+
+    assert kinds(results) == {list: 1, LineageEnded: 1}
+
+
+def test_promoting_before_the_commit_of_another_promotion_has_to_name_it(bench: Bench) -> None:
+    first, second = _ran(bench), _ran(bench)
+
+    results = held(lambda: bench.judge(first, "promote"), lambda: bench.judge(second, "promote"))
+
+    assert kinds(results) == {Verdict: 1, NoVerdict: 1}
+    assert results[1].members["because"] == "policy-changed"
+
+
+def _refused_or_done(act: Callable[[], Any]) -> Any:
+    try:
+        return act()
+    except Problem as refusal:
+        return refusal
+    finally:
+        connection.close()
+
+
+def _somebody_waits() -> bool:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT EXISTS (SELECT FROM pg_locks JOIN pg_stat_activity USING (pid) "
+            "WHERE NOT granted AND datname = current_database())"
+        )
+        return bool(cursor.fetchone()[0])
+
+
+def _ran(bench: Bench) -> Trial:
+    """A candidate that has run, in a session whose controls were declined."""
+    control, candidate, _ = made.trials_of(bench.session(candidates=[bench.good]))
+    bench.decline(control)
+    return bench.run(candidate)
+
+
+def _patch(bench: Bench, trial: Trial) -> RunSheet:
+    return run_sheets.update_run_sheet(trial=trial, changes={"kd_scale": 1.2}, by=actor(bench.by), at=NOON)
 
 
 def _presign(trial: Any, number: int) -> Callable[[], Any]:

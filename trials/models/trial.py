@@ -2,13 +2,15 @@ from datetime import datetime
 from typing import Self
 
 from django.db import models
-from django.db.models import Case, Exists, OuterRef, Q, Value, When
+from django.db.models import Case, Q, Value, When
 
 from devices.models import Approval
 from hub.accounts.actors import Actor
 from hub.campaigns.models import Checkpoint
 from hub.core import ids
 from trials.models.session import TrialSession
+
+SUBJECT_KIND = "trial"  # what an approval calls a trial that it is about
 
 
 class TrialQuerySet(models.QuerySet["Trial"]):
@@ -20,17 +22,16 @@ class TrialQuerySet(models.QuerySet["Trial"]):
 
     def about(self, approval_id: str) -> Self:
         """The trial that an approval is about, also one that another has taken the place of."""
-        approvals = Approval.objects.filter(pk=approval_id, subject_kind="trial")
+        approvals = Approval.objects.filter(pk=approval_id, subject_kind=SUBJECT_KIND)
         return self.filter(pk__in=approvals.values("subject_id"))
 
     def with_status(self, *, at: datetime) -> Self:
-        """Note on each the status that `trials.rules.status` gives it; a test holds the two together."""
-        later = Trial.objects.filter(
-            session=OuterRef("session"),
-            position__gt=OuterRef("position"),
-            approval__started_at__isnull=False,
-        )
-        return self.annotate(is_overtaken=Exists(later)).annotate(status=_status(at))
+        """
+        Note on each the status that `trials.rules.status` gives it; a test holds the two together.
+
+        A trial without an approval is never overtaken, for it keeps all later ones from starting.
+        """
+        return self.annotate(status=_status(at))
 
 
 class Trial(models.Model):
@@ -72,9 +73,8 @@ class Trial(models.Model):
 def _status(at: datetime) -> Case:
     state = Approval.State
     is_overdue = Q(approval__state__in=Approval.EXPIRING, approval__expires_at__lte=at)
-    is_over = Q(is_overtaken=True) | Q(session__cancelled_at__isnull=False)
     return Case(
-        When(Q(approval=None) & is_over, then=Value("closed")),
+        When(approval=None, session__cancelled_at__isnull=False, then=Value("closed")),
         When(approval=None, then=Value("planned")),
         When(is_overdue | Q(approval__state__in=Approval.ENDED_WITHOUT_START), then=Value("closed")),
         When(approval__state=state.REQUESTED, then=Value("awaiting_approval")),

@@ -11,11 +11,9 @@ from hub.accounts.actors import Actor
 from hub.audit import services as audit
 from hub.core.problems import Conflict
 from trials import readings
-from trials.models import Trial, TrialSession
+from trials.models import SUBJECT_KIND, Trial, TrialSession
 from trials.rules import status
 from trials.services import locks
-
-SUBJECT_KIND = "trial"
 
 
 class SessionCancelled(Conflict):

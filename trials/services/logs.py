@@ -264,16 +264,16 @@ _FOUND = {
 
 
 def _record(log: TrialLog, trial: Trial, *, by: Actor, at: datetime) -> None:
-    said = f"with {log.files.count()} files, and {_FOUND[log.hub_check['state']]}"
+    said = f"{log.files.count()} files, and {_FOUND[log.hub_check['state']]}"
     if log.state != TrialLog.State.UPLOADED:
-        said = f"as {log.state}: {log.detail}"
+        said = f"{log.state}, {log.detail}"
     audit.record(
         "trial.log",
         by=by,
         account_id=trial.session.owner_id,
         target=trial,
         at=at,
-        sentence=f"{by.label} reported the log of {trial} of {trial.session} {said}.",
+        sentence=f"The device {log.approval.device.name} reported the log of {log.approval.about}: {said}.",
         log=log.pk,
         state=log.state,
     )
