@@ -1,12 +1,10 @@
 """The main job through real processes: hub on PostgreSQL and SeaweedFS, driver, simulated robot."""
 
-import sys
 from dataclasses import dataclass
 
 import pytest
 
-from hub.web.demo.box import write_config
-from hub.web.demo.story import CANDIDATES, CONTROL
+from hub.web.demo.cast import CANDIDATES, CONTROL
 from tests.contract.live import POLLUTED, live_hub
 
 TIED, EARLY, NOLAG = CANDIDATES
@@ -52,8 +50,7 @@ def tell_again_with_a_polluted_end(story) -> str:
     )
     *before, last = planned["trials"]
     story.run(before, config=story.config)
-    slippery = write_config(story.folder / "box", origin=story.origin, python=sys.executable, body=POLLUTED)
-    story.run([last], config=slippery)
+    story.run([last], config=story.box(POLLUTED))
     return str(planned["id"])
 
 

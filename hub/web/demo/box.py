@@ -1,9 +1,12 @@
-"""The demo's robot box: a simulated Stilt whose sensors and commands are one tick late, as on hardware."""
+"""The demo's robot box: its simulated body differs from the simulation of the training, as hardware does."""
 
 from pathlib import Path
 
-DEMO = Path(__file__).resolve().parents[3] / "driver" / "bodies" / "demo"
-BODY = "latency_ticks=1&noise=1"
+from hub.web.demo.cast import DEMO, ONE_TICK_LATE, STILT, Cast
+
+__all__ = ["BODY", "DEMO", "write_config"]
+
+BODY = ONE_TICK_LATE
 
 CONFIG = """\
 [hub]
@@ -22,7 +25,7 @@ go = "auto" # nobody stands beside a simulated robot
 kd_scale = [0.5, 1.5]
 power_scale = [0.2, 1.0]
 max_stage_s = 60
-command = [0.3, 0.0, 0.0]
+command = [1.0, 0.0, 0.0]
 tilt_deg = 60
 temp_c = 85
 max_ramp_rad = 1.5
@@ -38,19 +41,20 @@ settle_s = 1
 source = "script:walk"
 
 [teleop.scripts.walk]
-steps = [[2.0, 0.0, 0.0, 0.0], [8.0, 0.15, 0.0, 0.0]]
+steps = [[2.0, 0.0, 0.0, 0.0], [8.0, {speed}, 0.0, 0.0]]
 """
 
 
-def write_config(folder: Path, *, origin: str, python: str, body: str = BODY) -> Path:
+def write_config(folder: Path, *, origin: str, python: str, body: str = BODY, cast: Cast = STILT) -> Path:
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     config = folder / "config.toml"
     config.write_text(
         CONFIG.format(
             origin=origin,
             folder=folder,
-            robot=DEMO / "stilt.toml",
-            model=DEMO / "stilt.xml",
+            robot=cast.robot.resolve(),
+            model=cast.model,
+            speed=cast.speed,
             python=python,
             body=body,
         )

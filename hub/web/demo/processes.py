@@ -34,12 +34,12 @@ def hub(*, folder: Path, origin: str, services: Mapping[str, str] | None = None)
     plain = {name: value for name, value in os.environ.items() if not _configures_a_hub(name)}
     env = {**plain, "HUB_DATA": str(folder), "PUBLIC_ORIGIN": origin, **(services or {})}
     command = [sys.executable, "-u", "-m", "django", "serve", "--settings", "hub.settings"]
-    process = subprocess.Popen(command, env=env, stdout=subprocess.PIPE, text=True)
-    try:
-        yield _first_link(process)
-    finally:
-        process.terminate()
-        process.wait(60)
+    with subprocess.Popen(command, env=env, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            yield _first_link(process)
+        finally:
+            process.terminate()
+            process.wait(60)
 
 
 @contextmanager

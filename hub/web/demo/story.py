@@ -11,41 +11,18 @@ from pathlib import Path
 from typing import Any
 
 from hub.web.demo import table
-from hub.web.demo.box import DEMO, write_config
+from hub.web.demo.box import write_config
+from hub.web.demo.cast import CANDIDATES, CONTROL, STILT, Cast, Shipped
 from hub.web.demo.founder import DemoError, Founder
 from hub.web.demo.processes import call_driver, driver
 
 SEEDS = 8
 RUN_WITHIN = 120.0
 LOOK_EVERY = 0.2
-GATES = [
-    {"key": "upright", "metric": "falls", "op": "==", "threshold": 0},
-    {"key": "tilt", "metric": "tilt_mean_deg", "op": "<=", "threshold": 3.5},
-    {"key": "asymmetry", "metric": "asym_max_deg", "op": "<=", "threshold": 9.0},
-]
-
-
-@dataclass(frozen=True)
-class Shipped:
-    """A checkpoint that comes with the demo, and why it is in it."""
-
-    run: str
-    step: int
-    why: str
-
-    @property
-    def file(self) -> Path:
-        return DEMO / "checkpoints" / f"{self.run}_step_{self.step}.onnx"
-
-
-CONTROL = Shipped("free", 279, "runs on the robot today")
-CANDIDATES = [
-    Shipped("tied", 276, "left and right share their weights"),
-    Shipped("free", 50, "an early one"),
-    Shipped("nolag", 400, "trained without latency"),
-]
 
 Say = Callable[[str], None]
+
+__all__ = ["CANDIDATES", "CONTROL", "Say", "Story"]
 
 
 @dataclass
@@ -57,6 +34,7 @@ class Story:
     folder: Path
     say: Say
     seeds: int = SEEDS
+    cast: Cast = STILT
 
     def tell(self) -> str:
         """
@@ -76,18 +54,18 @@ class Story:
 
     def describe_robot(self) -> None:
         self.say("A robot and a campaign")
-        document = tomllib.loads((DEMO / "stilt.toml").read_text())
-        robot = self.founder.post("/robots", document)
+        robot = self.founder.post("/robots", tomllib.loads(self.cast.robot.read_text()))
         self.robot = robot["id"]
-        self.campaign = self.founder.post("/campaigns", {"robot": self.robot, "name": "Stilt walks"})["id"]
+        named = f"{robot['name'].partition(',')[0]} walks"
+        self.campaign = self.founder.post("/campaigns", {"robot": self.robot, "name": named})["id"]
 
     def upload_checkpoints(self) -> dict[str, dict[str, Any]]:
         """The control first; keyed by checkpoint id."""
         found = {}
-        for shipped in [CONTROL, *CANDIDATES]:
+        for shipped in [self.cast.control, *self.cast.candidates]:
             checkpoint = self.upload(shipped)
             self.say(f"  {shipped.run} step {shipped.step}: {shipped.why}, {checkpoint['contract']['name']}")
-            found[checkpoint["id"]] = {**checkpoint, "file": shipped.file}
+            found[checkpoint["id"]] = {**checkpoint, "shipped": shipped}
         return found
 
     def upload(self, shipped: Shipped) -> dict[str, Any]:
@@ -97,7 +75,7 @@ class Story:
             "step": shipped.step,
             "bytes": len(content),
             "onnx_sha256": hashlib.sha256(content).hexdigest(),
-            "sidecar": tomllib.loads((DEMO / "contract.toml").read_text())["contract"],
+            "sidecar": shipped.completing,
         }
         made = self.founder.post(f"/campaigns/{self.campaign}/checkpoints", declared)
         self.founder.put_file(made["upload"], shipped.file)
@@ -107,14 +85,12 @@ class Story:
         self.say(
             f"Measured in simulation without latency, {self.seeds} seeds each, and locked with its gates"
         )
-        measured = self.evaluate([checkpoint["file"] for checkpoint in checkpoints.values()])
-        gates = [{**gate, "conditions": measured["conditions"]} for gate in GATES]
+        conditions, measured = self.evaluate([checkpoint["shipped"] for checkpoint in checkpoints.values()])
+        gates = [{**gate, "conditions": conditions} for gate in self.cast.gates]
+        kept = ("seeds_run", "seeds_upright", "measured")
         results = [
-            {
-                "checkpoint": checkpoint,
-                **{key: said[key] for key in ("seeds_run", "seeds_upright", "measured")},
-            }
-            for checkpoint, said in zip(checkpoints, measured["results"], strict=True)
+            {"checkpoint": checkpoint, **{key: said[key] for key in kept}}
+            for checkpoint, said in zip(checkpoints, measured, strict=True)
         ]
         content = {"gates": gates, "results": results}
         made = self.founder.post(f"/campaigns/{self.campaign}/rounds", content)
@@ -124,15 +100,26 @@ class Story:
         self.control, *self.candidates = checkpoints
         return str(made["id"])
 
-    def evaluate(self, files: list[Path]) -> dict[str, Any]:
+    def evaluate(self, policies: list[Shipped]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+        """The conditions, and each policy's numbers. Those that share a sidecar are measured in one call."""
+        conditions: dict[str, Any] = {}
+        found: dict[Shipped, dict[str, Any]] = {}
+        for sidecar in dict.fromkeys(policy.sidecar for policy in policies):
+            alike = [policy for policy in policies if policy.sidecar == sidecar]
+            said = self.simulate(alike, sidecar)
+            conditions = said["conditions"]
+            found |= dict(zip(alike, said["results"], strict=True))
+        return conditions, [found[policy] for policy in policies]
+
+    def simulate(self, policies: list[Shipped], sidecar: Path | None) -> dict[str, Any]:
         gates = self.folder / "gates.json"
-        gates.write_text(json.dumps(GATES))
+        gates.write_text(json.dumps(list(self.cast.gates)))
         printed = call_driver(
             "evaluate",
-            *map(str, files),
-            f"--robot={DEMO / 'stilt.toml'}",
-            f"--sidecar={DEMO / 'contract.toml'}",
-            f"--body=mujoco:{DEMO / 'stilt.xml'}",
+            *(str(policy.file) for policy in policies),
+            f"--robot={self.cast.robot}",
+            *([f"--sidecar={sidecar}"] if sidecar else []),
+            f"--body=mujoco:{self.cast.model}",
             f"--gates={gates}",
             f"--seeds={self.seeds}",
             "--json",
@@ -141,13 +128,19 @@ class Story:
         return said
 
     def enrol_box(self, checkpoints: dict[str, dict[str, Any]]) -> str:
-        self.say("A simulated robot box enrols; its body has one tick of latency")
+        self.say(f"A simulated robot box enrols; its body differs from the simulation: {self.cast.body}")
         contracts = sorted({checkpoint["contract"]["name"] for checkpoint in checkpoints.values()})
         body = {"robot": self.robot, "name": "bench", "accepted_contracts": contracts}
         made = self.founder.post("/devices", body)
-        self.config = write_config(self.folder / "box", origin=self.origin, python=sys.executable)
+        self.config = self.box(self.cast.body)
         call_driver("enroll", made["code"], f"--hub={self.origin}", config=self.config)
         return str(made["device_id"])
+
+    def box(self, body: str) -> Path:
+        """The box's config, with a body of these options."""
+        return write_config(
+            self.folder / "box", origin=self.origin, python=sys.executable, body=body, cast=self.cast
+        )
 
     def plan(self, round_id: str, device: str) -> str:
         decided = self.founder.post(
@@ -209,7 +202,7 @@ class Story:
     def decide(self, session: str) -> None:
         """Judge the candidate that the session is about: promote where everything allows it, else iterate."""
         said = self.founder.get(f"/trial-sessions/{session}")
-        trial = self.trial_of(said, CANDIDATES[0])
+        trial = self.trial_of(said, self.cast.candidates[0])
         failed = [judged["id"] for judged in trial["criteria"] if judged["result"] == "FAIL"]
         if said["bracket"]["holds"] and not failed:
             option, reason = "promote", "The bracket holds and no criterion fails."
