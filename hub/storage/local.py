@@ -125,6 +125,8 @@ class LocalStore:
                 self.process.kill()
                 self.process.wait()
             self.process = None
+            if (known_by := known(self.folder)) is not None:
+                _sweep_sockets(known_by)
         self._holding.close()
 
     def _spawn(self, binary: Path, known: Known) -> None:

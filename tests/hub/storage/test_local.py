@@ -122,6 +122,14 @@ def test_killed_it_comes_back_at_the_same_address_with_everything(store, known):
     assert is_kept(known)
 
 
+def test_stopped_it_leaves_no_socket_behind(store, known):
+    store.stop()
+
+    left = {port for port in known.ports() if list(local.SOCKETS.glob(f"seaweedfs-*-{port}.sock"))}
+    store.start()
+    assert not left
+
+
 def test_a_port_that_is_taken_is_named(store, known):
     store.stop()
     with subprocess.Popen(
