@@ -173,7 +173,7 @@ def main(kind: str, folder: Path, owner: int) -> None:
             _wait_for_end_of(owner)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-        _remove_if_empty(folder.parent)
+        _leave(folder.parent)  # a run that was killed has not done so itself
 
 
 def _wait_for_end_of(pid: int) -> None:
@@ -188,8 +188,9 @@ def _leave(folder: Path) -> None:
 
 
 def _remove_if_empty(folder: Path) -> None:
-    if not any(path.is_dir() for path in folder.iterdir()):
-        shutil.rmtree(folder, ignore_errors=True)
+    with suppress(FileNotFoundError):
+        if not any(path.is_dir() for path in folder.iterdir()):
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 @contextmanager
