@@ -5,8 +5,6 @@ from typing import Any
 import pytest
 from rest_framework.test import APIClient
 
-from hub.accounts.models import User
-from tests import factories
 from tests.trials import factories as made
 from tests.trials.factories import Bench
 from trials.models import Trial
@@ -18,11 +16,6 @@ pytestmark = pytest.mark.usefixtures("object_store")
 def trial(bench: Bench) -> Trial:
     """A first control that has run."""
     return bench.run(made.trials_of(bench.decide())[0])
-
-
-@pytest.fixture
-def browser(ana: User) -> APIClient:
-    return factories.client(ana)
 
 
 def ask(browser: APIClient, trial: Trial, query: str = "", **headers: str) -> Any:

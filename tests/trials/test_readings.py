@@ -116,6 +116,19 @@ def test_a_session_is_not_part_of_its_own_history(bench: Bench) -> None:
     assert len(readings.pairs_on(bench.device.pk)) == 1
 
 
+def test_c4_11_criteria_are_judged_on_every_read(bench: Bench) -> None:
+    session = bench.session(candidates=[bench.good])
+    first, second, _ = made.trials_of(session)
+    bench.run(first)
+    bench.log(first, tilt=1.0)
+    bench.run(second, at=NOON + 10 * MINUTE)
+    assert judged(session, 2)["tilt-vs-control"]["result"] == "pending"
+
+    bench.log(second, tilt=1.1)
+
+    assert judged(session, 2)["tilt-vs-control"]["result"] == "FAIL"
+
+
 def test_c4_12_against_the_control_is_the_mean_of_the_control_runs(bench: Bench) -> None:
     session = made.whole_session(bench, {"tilt": 1.0}, {"tilt": 1.2}, {"tilt": 1.8}, candidates=[bench.good])
 

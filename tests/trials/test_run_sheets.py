@@ -66,6 +66,17 @@ def test_a_change_that_contradicts_the_sheet_is_refused_with_its_path(bench: Ben
     assert list(refused.value.members["errors"]) == ["power_scale"]
 
 
+@pytest.mark.parametrize("value", ["/bin/sh", "a; reboot", "$(id)", ["--gains", "soft"], {"run": "x"}, None])
+def test_c4_19_a_stage_carries_values_and_never_a_command(bench: Bench, trial: Trial, value: object) -> None:
+    stages = trial.run_sheet.document["stages"]
+    stages[0]["values"]["script"] = value
+
+    with pytest.raises(Unprocessable) as refused:
+        change(bench, trial, stages=stages)
+
+    assert all(path.startswith("stages.0.values.script") for path in refused.value.members["errors"])
+
+
 def test_c4_18_issuing_locks_the_sheet_at_its_moment_and_under_its_digest(bench: Bench, trial: Trial) -> None:
     approval = bench.consent(trial, at=NOON + MINUTE)
 
