@@ -194,6 +194,8 @@ class Loop:
             log.error("%s does not start: %s", accepted.trial_id, refused)
             self._held[accepted.approval_id] = self.box.clock.monotonic() + HELD_S
             return Did.WAITED
+        if has_run:
+            self._held.clear()  # the turn of what was refused may have come
         return Did.RAN if has_run else Did.WAITED
 
     def _clean_up(self) -> None:

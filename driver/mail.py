@@ -126,8 +126,9 @@ class Mail:
     def _set_aside(self, message: bytes, refused: HubRefused) -> None:
         payload = _payload(message)
         log.error("the hub refused an event: kind=%s seq=%s %s", payload["kind"], payload["seq"], refused)
-        if self._learn_seq(refused):
-            self._say_again(payload)
+        self._learn_seq(refused)
+        if refused.status == 409 and refused.last_seq is not None:
+            self._say_again(payload)  # only its number was refused
 
     def _learn_seq(self, refused: HubRefused) -> bool:
         """A 409 with the hub's last number means that our journal is older than what we said."""
@@ -142,7 +143,7 @@ class Mail:
         return True
 
     def _say_again(self, payload: dict[str, Any]) -> None:
-        """Say what was refused for its number alone under a new one. The old bytes stay with the refused."""
+        """Say it under a new number. The old bytes stay with the refused."""
         if payload["kind"] == "journal_lost":
             return
         self.tell(

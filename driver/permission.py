@@ -146,7 +146,9 @@ class Permission:
             word = self._heard(lambda: self.box.hub.confirm_approval(approval_id), go)
         except HubUnreachable as error:
             return End("link_lost", f"no word from the hub before the next stage: {error}")
-        except (HubRefused, AnswerRefused) as refused:
+        except AnswerRefused as refused:  # somebody on the way changed it: as good as no word
+            return End("link_lost", f"the hub's word before the next stage was refused: {refused}")
+        except HubRefused as refused:
             return End("revoked", str(refused))
         return None if word.go_on else End("revoked", word.reason)
 

@@ -136,3 +136,35 @@ def test_an_event_that_the_hub_will_never_take_does_not_hold_up_the_next(mail: M
 
     assert [event["data"]["reason"] for event in hub.events] == ["b"]
     assert mail.outbox.waiting() == []
+
+
+def test_an_event_that_comes_up_meanwhile_goes_before_the_heartbeat(
+    mail: Mail, hub: FakeHub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deliver = mail.deliver
+
+    def deliver_and_tell() -> int:
+        told = deliver()
+        if not hub.events:
+            mail.tell("refused", {"reason": "just now"})
+        return told
+
+    monkeypatch.setattr(mail, "deliver", deliver_and_tell)
+    mail.beat(BEAT)
+    mail.beat(BEAT)
+
+    assert hub.kinds() == ["refused"]
+    assert hub.events[0]["seq"] < hub.heartbeats[0]["seq"]
+
+
+def test_an_event_that_a_heartbeat_overtook_is_told_under_a_new_number(mail: Mail, hub: FakeHub) -> None:
+    mail.tell("refused", {"reason": "a"})
+    first = mail.journal.state.seq
+    mail.journal.change(seq=first + 100)
+    hub.last_seq = first
+
+    reborn = Mail(hub=mail.hub, journal=mail.journal, outbox=mail.outbox, key=mail.key, clock=mail.clock)
+    reborn.deliver()
+    reborn.deliver()
+
+    assert [(event["kind"], event["data"]["reason"]) for event in hub.events] == [("refused", "a")]

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -121,13 +122,16 @@ def test_an_exit_code_and_a_signal_are_told_in_words(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("way", ["death", "pipe"])
-def test_the_command_hears_of_the_daemons_end_at_once(tmp_path: Path, way: str) -> None:
-    """Both ways at once for the built-in runner; each alone here."""
+def test_the_command_is_gone_within_100_ms_of_the_daemon(way: str) -> None:
+    """Each way alone. The best of three, for the machine that tests has other work too."""
+    assert min(_survived_s(way) for _ in range(3)) < 0.1
+
+
+def _survived_s(way: str) -> float:
+    """Start a daemon with one stage, kill the daemon, and give the time until the stage is gone."""
     heartbeat = "import os; os.read(int(os.environ['TRIAL_HEARTBEAT_FD']), 1)"
-    waits = {
-        "death": "import time; time.sleep(60)",
-        "pipe": f"import signal; signal.signal(15, 1); {heartbeat}",
-    }[way]
+    deaf = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)"
+    waits = {"death": "import time; time.sleep(60)", "pipe": f"{deaf}; {heartbeat}"}[way]
     child = f"print(__import__('os').getpid(), flush=True); {waits}"
     daemon = (
         "import os, sys, time\n"
@@ -135,19 +139,17 @@ def test_the_command_hears_of_the_daemons_end_at_once(tmp_path: Path, way: str) 
         "from driver.stages import StageProcess\n"
         f"p = StageProcess([sys.executable, '-S', '-c', {child!r}], approval_id='apr_d', "
         "environment=dict(os.environ), folder=Path('.'))\n"
-        "while not p.output.tail(wait_s=0): time.sleep(0.01)\n"
+        "while not p.output.tail(wait_s=0).endswith(b'\\n'): time.sleep(0.01)\n"
         "sys.stdout.buffer.write(p.output.tail(wait_s=0)); sys.stdout.flush(); time.sleep(60)"
     )
-    process = psutil.Popen([sys.executable, "-c", daemon], cwd=Path(stages.__file__).parents[1], stdout=-1)
-    pid = int(process.stdout.readline())
-
-    process.kill()
-    died = time.monotonic()
-    process.wait()
-    wait_for(lambda: not _runs(pid))
-
-    process.stdout.close()
-    assert time.monotonic() - died < 1.0
+    command, root = [sys.executable, "-c", daemon], Path(stages.__file__).parents[1]
+    with subprocess.Popen(command, cwd=root, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        pid = int(process.stdout.readline())
+        process.kill()
+        killed = time.monotonic()
+        wait_for(lambda: not _runs(pid))
+        return time.monotonic() - killed
 
 
 def _runs(pid: int) -> bool:

@@ -126,8 +126,11 @@ class TestBox:
 
     def call(self, *words: str) -> subprocess.CompletedProcess[str]:
         self.write_config()
+        return self.run_words(self.command(*words))
+
+    def run_words(self, words: list[str]) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            self.command(*words),
+            words,
             cwd=ROOT,
             env=_environment(),
             capture_output=True,

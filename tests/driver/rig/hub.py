@@ -103,6 +103,12 @@ class FakeHub:
     def told(self, kind: str) -> list[dict[str, Any]]:
         return [event for event in self.events if event["kind"] == kind]
 
+    def forget(self) -> None:
+        """As if no device and no trial had ever been here."""
+        for kept in (self.approvals, self.events, self.heartbeats, self.logs, self.stored, self._answers):
+            kept.clear()
+        self.last_seq = 0
+
     def revoke(self, approval: Approval) -> None:
         approval.stop_requested_at = moments.write(self.now())
 
@@ -276,6 +282,8 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _act(self, body: bytes) -> Answer:
         path, query = urlsplit(self.path).path, parse_qs(urlsplit(self.path).query)
+        if path == "/healthz":
+            return Answer(200, {"ok": True}, kind="application/json")
         if path.startswith("/storage/"):
             return self._storage(path, body)
         operation, arguments = _operation(self.command, path)
