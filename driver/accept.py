@@ -47,7 +47,7 @@ class Accepted:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Gate:
+class Inspector:
     """What the checks need to know about this box."""
 
     config: Config

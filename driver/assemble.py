@@ -56,8 +56,10 @@ def box(config: Config, *, clock: Clock | None = None) -> Box:
     )
 
 
-def load_robot(path: Path) -> Robot:
+def load_robot(path: Path | None) -> Robot:
     """:raises ConfigError: for a robot file that is absent or wrong"""
+    if path is None:
+        raise ConfigError("device.robot is missing: it names the robot file")
     try:
         return robot_from_document(tomllib.loads(path.read_text("utf-8")))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, BadRobot) as error:

@@ -31,7 +31,7 @@ class Hub:
 class Device:
     key_file: Path
     state_dir: Path
-    robot: Path
+    robot: Path | None
     simulated: bool
     go: str
     go_input: tuple[str, ...]
@@ -131,6 +131,16 @@ def load(*, flags: Mapping[str, str | None], environ: Mapping[str, str] | None =
     return config
 
 
+def state_dir_alone(*, flags: Mapping[str, str | None], environ: Mapping[str, str] | None = None) -> Path:
+    """The state folder, however broken the rest is: a stop must get through."""
+    try:
+        found = layers.collect(flags=flags, environ=environ).values.get("device")
+    except ConfigError:
+        found = None
+    named = found.get("state_dir") if isinstance(found, dict) else None
+    return Path(named if isinstance(named, str) else flags.get("device.state_dir") or _default_state_dir())
+
+
 def _hub(table: Table) -> Hub:
     hub = Hub(
         url=table.text("url").rstrip("/"),
@@ -167,7 +177,7 @@ def _device(table: Table) -> Device:
     device = Device(
         key_file=Path(table.text("key_file", str(state_dir / "device.key"))),
         state_dir=state_dir,
-        robot=Path(table.text("robot")),
+        robot=Path(robot) if (robot := table.text("robot", "")) else None,
         simulated=table.flag("simulated", False),
         go=table.choice("go", ("local", "auto"), "local"),
         go_input=table.argv("go_input", ()),

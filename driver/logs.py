@@ -1,6 +1,8 @@
 """The files that the stages' commands wrote: found, kept, read. Each is there, missing or malformed."""
 
+import errno
 import json
+import logging
 import os
 import shutil
 import stat
@@ -14,6 +16,8 @@ from driver import durable
 from driver.journal import StageRun
 from driver.wire import canonical, csvlog
 from driver.wire.malformed import LIMITS, Malformed
+
+_log = logging.getLogger("driver")
 
 MAX_BYTES = LIMITS.bytes
 LOOK_AGAIN_S = 0.1
@@ -54,6 +58,13 @@ def read_plan(folder: Path) -> dict[str, Any]:
     return plan
 
 
+def check_place(path: Path) -> None:
+    """:raises OSError: where a command could not write its log"""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if not os.access(path.parent, os.W_OK | os.X_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path.parent))
+
+
 def fingerprint(path: Path) -> str | None:
     """What lies there now, so that an older file is not taken for this stage's log. No clock is asked."""
     try:
@@ -81,6 +92,9 @@ def keep(folder: Path, stage: StageRun, *, settle_s: float) -> None:
         _note(folder, stage, "missing", str(error))
     except Unusable as error:
         _note(folder, stage, "malformed", str(error))
+    except OSError as error:
+        # A full disk must not keep the daemon from ending the run; without a copy the log is missing.
+        _log.error("the log of stage %s cannot be kept: %s", stage.name, error)
 
 
 def find(folder: Path, stage: StageRun) -> Found:

@@ -7,7 +7,7 @@ from enum import Enum
 from typing import Any
 
 from driver import cleanup, facts, recover
-from driver.accept import Accepted, Gate, Refused
+from driver.accept import Accepted, Inspector, Refused
 from driver.answers import HubRefused, HubUnreachable
 from driver.box import Box
 from driver.delivery import Delivery
@@ -34,9 +34,10 @@ class Loop:
     def __init__(self, box: Box) -> None:
         self.box = box
         self.delivery = Delivery(box)
-        self.gate = Gate(config=box.config, pins=box.pins, robot=box.robot, storage=box.storage)
+        self.inspector = Inspector(config=box.config, pins=box.pins, robot=box.robot, storage=box.storage)
         self._in_hand: Accepted | None = None  # whose start this process has sent
         self._held: dict[str, float] = {}
+        self._refused: set[str] = set()  # by this process: looked at again only after a new start
         self._failures = 0
         self._cleaned: float | None = None
         box.console.status = self._status
@@ -152,29 +153,30 @@ class Loop:
         if run is not None or self.box.journal.state.attention is not None:
             return Did.NOTHING
         for offer in sorted(offers, key=_order):
-            if offer.state != "issued" or self._is_held(offer):
-                continue
-            accepted = self._accept(offer)
-            if accepted is not None:
-                return self._carry_out(accepted)
+            if offer.state == "issued" and not self._is_held(offer):
+                did = self._try(offer)
+                if did is not Did.NOTHING:
+                    return did
         return Did.NOTHING
 
     def _is_held(self, offer: Offer) -> bool:
-        """Not asked again at once after the hub refused its start; another one's turn may be first."""
-        return self.box.clock.monotonic() < self._held.get(offer.approval_id, 0.0)
+        """Refused here, or by the hub a moment ago, when another one's turn may have been first."""
+        until = self._held.get(offer.approval_id, 0.0)
+        return offer.approval_id in self._refused or self.box.clock.monotonic() < until
 
-    def _accept(self, offer: Offer) -> Accepted | None:
-        state = self.box.journal.state
+    def _try(self, offer: Offer) -> Did:
+        used, now = self.box.journal.state.used, self.box.clock.now()
         try:
-            return self.gate.accept(offer, used=state.used, now=self.box.clock.now())
+            return self._carry_out(self.inspector.accept(offer, used=used, now=now))
         except Refused as refused:
             self._refuse(offer, str(refused))
         except UrlExpired as error:
             log.warning("%s", error)  # the next pass lists a fresh one
-        return None
+        return Did.NOTHING
 
     def _refuse(self, offer: Offer, reason: str) -> None:
         """Say so once for each reason; a person may change the box config and start the daemon again."""
+        self._refused.add(offer.approval_id)
         told = self.box.journal.state.refused or {}
         if told.get(offer.approval_id) == reason:
             return

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from driver import buttons, facts, gates, limits, logs
-from driver.accept import Accepted
+from driver.accept import Accepted, Refused
 from driver.box import Box
 from driver.buttons import Button
 from driver.console import Waiting
@@ -77,12 +77,16 @@ class Trial:
         return permission.start(go, tuple(stages))
 
     def _prepare(self) -> None:
-        folder = self.box.run_folder(self.accepted.approval_id)
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        """:raises Refused: where the box cannot keep what the run would leave"""
         accepted = self.accepted
-        logs.write_plan(folder, sheet=accepted.sheet, token=accepted.token, contract=accepted.contract)
-        for call in self.calls:
-            call.log().parent.mkdir(parents=True, exist_ok=True)
+        folder = self.box.run_folder(accepted.approval_id)
+        try:
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            logs.write_plan(folder, sheet=accepted.sheet, token=accepted.token, contract=accepted.contract)
+            for call in self.calls:
+                logs.check_place(call.log())
+        except OSError as error:
+            raise Refused(f"this box cannot write {error.filename}: {error.strerror}") from None
 
     def _stages(self, permission: Permission, watch: Watch, stop_input: Button, *, is_started: bool) -> End:
         end = None

@@ -20,7 +20,7 @@ def run(args: argparse.Namespace) -> int:
 def _run(args: argparse.Namespace) -> int:
     from driver import console
 
-    folder = options.load(args).device.state_dir
+    folder = options.state_dir(args)
     shown = console.ask(folder, ask="waiting")["waiting"]
     if shown is None:
         print("nothing waits for a go", file=sys.stderr)

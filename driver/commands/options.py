@@ -4,6 +4,7 @@ import argparse
 import logging
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 from driver import config
 from driver.config import Config
@@ -22,7 +23,16 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def load(args: argparse.Namespace) -> Config:
-    return config.load(flags={key: getattr(args, name, None) for name, key in FLAGS.items()})
+    return config.load(flags=_flags(args))
+
+
+def state_dir(args: argparse.Namespace) -> Path:
+    """All that go and stop need: a mistake elsewhere in the config must not keep a stop from the daemon."""
+    return config.state_dir_alone(flags=_flags(args))
+
+
+def _flags(args: argparse.Namespace) -> dict[str, str | None]:
+    return {key: getattr(args, name, None) for name, key in FLAGS.items()}
 
 
 def guarded(act: Callable[[argparse.Namespace], int], args: argparse.Namespace) -> int:

@@ -21,6 +21,6 @@ def run(args: argparse.Namespace) -> int:
 def _run(args: argparse.Namespace) -> int:
     from driver import console
 
-    answer = console.ask(options.load(args).device.state_dir, ask="stop")
+    answer = console.ask(options.state_dir(args), ask="stop")
     print(answer["said"], file=sys.stdout if answer["ok"] else sys.stderr)
     return Exit.OK if answer["ok"] else Exit.FAILED

@@ -1,11 +1,13 @@
 """The box config: read once, and a key that nobody knows is refused, for a misspelt limit is no limit."""
 
+import tomllib
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from driver import config, layers
+from driver.__main__ import COMMANDS
 from driver.tables import ConfigError
 
 SOUND = """
@@ -173,3 +175,55 @@ def test_a_stage_without_a_table_of_its_own_has_the_default_command(file: Path) 
 
     assert found.stage("floor") is found.stages["floor"]
     assert found.stage("teleop") is found.stages["default"]
+
+
+def test_the_state_folder_is_found_however_broken_the_rest_is(file: Path) -> None:
+    file.write_text(SOUND + "[limitz]\n")
+
+    assert config.state_dir_alone(flags={"config": str(file)}, environ={}) == file.parent / "state"
+    assert config.state_dir_alone(flags={"config": str(file), "device.state_dir": "/x"}, environ={}) == Path(
+        "/x"
+    )
+
+
+def test_a_flag_names_the_state_folder_when_the_file_is_no_toml(file: Path) -> None:
+    file.write_text("[[[")
+
+    assert config.state_dir_alone(flags={"config": str(file), "device.state_dir": "/x"}, environ={}) == Path(
+        "/x"
+    )
+
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_the_example_says_every_default_as_it_is(file: Path) -> None:
+    example = config.load(flags={"config": str(ROOT / "driver" / "box.example.toml")}, environ={})
+    bare = load(file)
+
+    assert example.limits == bare.limits
+    assert example.log == bare.log
+    assert example.teleop.source == bare.teleop.source
+    assert (example.hub.poll_s, example.hub.heartbeat_s) == (bare.hub.poll_s, bare.hub.heartbeat_s)
+    assert (example.device.simulated, example.device.go) == (bare.device.simulated, bare.device.go)
+    assert example.stages["default"] == bare.stages["default"]
+
+
+def test_every_key_of_the_example_may_also_be_set_from_outside() -> None:
+    said = tomllib.loads((ROOT / "driver" / "box.example.toml").read_text())
+    scalars = {
+        section: {
+            key for key, value in said[section].items() if not isinstance(value, dict) or key == "joint_pos"
+        }
+        for section in layers.SETTABLE
+    }
+
+    assert scalars == {section: set(keys) for section, keys in layers.SETTABLE.items()}
+
+
+def test_the_handbook_names_every_subcommand_of_the_box() -> None:
+    text = (ROOT / "docs" / "driver.md").read_text()
+
+    for name in ("enroll", "doctor", "run", "go", "stop", "status"):
+        assert f"trial-driver {name}" in text
+        assert name in COMMANDS

@@ -245,3 +245,20 @@ def test_too_little_room_for_a_log_is_said_before_the_start(
     monkeypatch.setattr("driver.accept.MIN_FREE", 2**60)
 
     assert "are free in state_dir; a run needs" in refused(box, hub)
+
+
+def test_a_checkpoint_that_does_not_fit_is_fetched_once(box: TestBox, hub: FakeHub) -> None:
+    changed_onnx(hub, hub.plan())
+    loop = box.loop()
+
+    loop.step()
+    loop.step()
+
+    assert hub.calls.count("storage_get") == 1
+
+
+def test_a_log_that_could_not_be_written_is_said_before_the_start(box: TestBox, hub: FakeHub) -> None:
+    hub.plan()
+    box.settings = {"stages.floor": {"command": ["true"], "log": "/proc/nowhere/{stage}.csv"}}
+
+    assert "this box cannot write /proc/nowhere" in refused(box, hub)

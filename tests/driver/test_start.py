@@ -222,7 +222,7 @@ def test_a_hub_that_says_no_starts_nothing(box: TestBox, hub: FakeHub) -> None:
 def test_a_consent_that_expires_while_it_waits_starts_nothing(box: TestBox, hub: FakeHub) -> None:
     hub.plan(token={"expires_at": hub.now() + timedelta(seconds=60)})
     loop = box.loop()
-    accept = loop.gate.accept
+    accept = loop.inspector.accept
 
     class Later:
         def accept(self, *args: Any, **kwargs: Any) -> Any:
@@ -231,7 +231,7 @@ def test_a_consent_that_expires_while_it_waits_starts_nothing(box: TestBox, hub:
             loop.box.hub.list_device_approvals("issued")
             return accepted
 
-    loop.gate = Later()  # type: ignore[assignment]
+    loop.inspector = Later()  # type: ignore[assignment]
 
     assert loop.step() is Did.WAITED
     assert hub.kinds() == []

@@ -237,3 +237,15 @@ def test_a_simulated_body_may_take_far_longer_than_its_own_clock_says(box: TestB
     hub.plan(stages=[papers.stage("floor", duration_s=0.1)])
 
     assert box.loop().step() is Did.RAN
+
+
+def test_a_stop_gets_through_whatever_is_wrong_with_the_config(walking: TestBox, hub: FakeHub) -> None:
+    approval = hub.plan()
+    with walking.daemon():
+        stage_is_on(walking)
+        with walking.config_file.open("a") as file:
+            file.write("[limitz]\n")
+        done = walking.run_words(walking.command("stop"))
+
+        assert done.returncode == Exit.OK, done.stderr
+        assert outcome(hub, approval)[0] == "operator"
