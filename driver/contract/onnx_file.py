@@ -10,7 +10,7 @@ from driver.contract import graph, metadata, sidecar
 from driver.contract.document import REQUIRED, BadContract, Contract, check_contract, document_of
 
 _EXAMPLES = {
-    "robot": 'robot = "unitree-g1-29"',
+    "robot": 'robot = "my-robot"',
     "rate_hz": "rate_hz = 50",
     "joints": 'joints = ["…"], in the order of the actions',
     "default_joint_pos": "default_joint_pos = [0.0, …], one for each joint",

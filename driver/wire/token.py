@@ -55,7 +55,7 @@ def token_payload(
 
 
 def accepts(accepted: Collection[str], *, contract: str, robot: str, rate_hz: float | None) -> bool:
-    """Say whether a device takes a contract: by name, or as any of a robot and rate (`unitree-g1-29@50`)."""
+    """Say whether a device takes a contract: by name, or as any of a robot and rate (`my-robot@50`)."""
     if contract in accepted:
         return True
     return rate_hz is not None and f"{robot}@{rate_hz:g}" in accepted

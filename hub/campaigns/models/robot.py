@@ -51,7 +51,7 @@ class Contract(models.Model):
 
     @property
     def family(self) -> str:
-        """Robot and rate, the wider name under which a device may accept it: `unitree-g1-29@50`."""
+        """Robot and rate, the wider name under which a device may accept it: `my-robot@50`."""
         return f"{self.robot.slug}@{self.document['rate_hz']:g}"
 
     def __str__(self) -> str:
