@@ -113,6 +113,13 @@ def test_a_tick_that_overran_skips_what_is_over_and_keeps_the_rhythm():
     assert deadlines.following(100.08) == pytest.approx(100.10)
 
 
+def test_waking_a_moment_early_does_not_make_the_same_tick_twice():
+    deadlines = Deadlines(start=100.0, period=0.02)
+    deadlines.following(100.0)
+
+    assert deadlines.following(100.0199) == pytest.approx(100.04)
+
+
 @given(st.lists(st.floats(0.0, 0.3), min_size=1, max_size=50))
 def test_no_deadline_is_over_and_all_are_on_the_grid(works: list[float]):
     deadlines, now = Deadlines(start=5.0, period=0.02), 5.0
