@@ -87,6 +87,7 @@ def _reserve(trial: Trial, files: Sequence[DeclaredFile], *, at: datetime) -> li
     if log := readings.log_of(trial):
         raise NoLogNow("The log of this trial is recorded, and there is only one.", log=log.pk)
     check_open(trial)
+    _check_sizes(files)
     _release_earlier(trial, [file["name"] for file in files], at=at)
     attempt = ids.new_id("att")
     wanted = [
@@ -126,6 +127,9 @@ def _check_files(trial: Trial, files: Sequence[DeclaredFile]) -> None:
     }
     if strange:
         raise Unprocessable(errors=strange)
+
+
+def _check_sizes(files: Sequence[DeclaredFile]) -> None:
     for file in files:
         if file["bytes"] > settings.LOG_BYTES:
             raise LogTooLarge(
