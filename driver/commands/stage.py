@@ -33,6 +33,7 @@ def run(args: argparse.Namespace) -> int:
     guard = Guard()
     guard.install()
     ending = _run(args.body, guard)
+    guard.leave_if_orphaned()
     say(ending, sys.stdout)
     return 0 if ending.as_planned else 1
 
