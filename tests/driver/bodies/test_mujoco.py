@@ -1,3 +1,4 @@
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -158,6 +159,15 @@ def test_time_is_the_simulations_own_and_passes_only_when_slept(tmp_path: Path):
     assert body.now() == pytest.approx(0.1)
     body.sleep_until(0.05)
     assert body.now() == pytest.approx(0.1)
+
+
+def test_in_realtime_the_simulation_does_not_run_ahead_of_the_world(tmp_path: Path):
+    body = connected(model(tmp_path), realtime=True)
+    began = time.monotonic()
+
+    body.sleep_until(0.1)
+
+    assert time.monotonic() - began >= 0.099
 
 
 # Hanging and standing.

@@ -108,8 +108,9 @@ def test_a_script_ends_the_stage_with_its_last_step():
     assert set(ran.log.column("cmd_vx")) == {0.1, 0.2}
 
 
-def test_a_stage_without_a_duration_is_never_longer_than_the_box_allows():
-    ran = run(order(duration_s=None, limits=Limits(ramp_s=0.1, max_stage_s=0.5)))
+@pytest.mark.parametrize("asked", [None, 60.0])
+def test_a_stage_is_never_longer_than_the_box_allows(asked: float | None):
+    ran = run(order(duration_s=asked, limits=Limits(ramp_s=0.1, max_stage_s=0.5)))
 
     assert ran.ending.stopped_by == "completed"
     assert "max_stage_s" in (ran.ending.reason or "")

@@ -10,8 +10,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import psutil
 import pytest
+from onnx import helper, numpy_helper
 
 from driver.contract.onnx_file import read_contract
 from driver.policy.guard import GONE
@@ -168,6 +170,23 @@ def test_the_kernel_tells_a_stage_that_its_parent_was_killed(start: Callable[...
 
     _, alive = psutil.wait_procs(children, timeout=10)
     assert alive == []
+
+
+def test_a_model_that_asks_for_gigabytes_fails_and_not_the_machine(
+    start: Callable[..., Stage], tmp_path: Path
+):
+    model = still(metadata=METADATA)
+    model.graph.initializer.append(numpy_helper.from_array(np.array([2**33]), "size"))
+    model.graph.node.insert(0, helper.make_node("ConstantOfShape", ["size"], ["huge"]))
+    model.graph.node.insert(1, helper.make_node("ReduceSum", ["huge"], ["nothing"], keepdims=0))
+    model.graph.node.insert(2, helper.make_node("Add", ["obs", "nothing"], ["shifted"]))
+    model.graph.node[3].input[0] = "shifted"
+    (tmp_path / "huge").mkdir()
+
+    said = start(onnx=str(saved(model, tmp_path / "huge"))).said()
+
+    assert said["stopped_by"] == "command_failed"
+    assert "the policy" in said["reason"]
 
 
 def test_an_order_that_is_not_followed_is_refused_before_the_body_is_touched(start: Callable[..., Stage]):
