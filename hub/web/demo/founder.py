@@ -26,11 +26,10 @@ class Founder:
 
     def arrive(self, link: str, *, name: str, email: str, password: str) -> None:
         """Take the first owner's one-time link: say who one is, choose a password."""
-        self._http.get(link).raise_for_status()
-        form = {"name": name, "email": email, "password": password, "again": password}
-        page = self._http.post(link, data={**form, "csrfmiddlewaretoken": self._http.cookies["csrftoken"]})
-        if page.status_code != 302:
-            raise DemoError(f"The one-time link answered {page.status_code}.")
+        self._send_form(link, {"name": name, "email": email, "password": password, "again": password})
+
+    def sign_in(self, *, email: str, password: str) -> None:
+        self._send_form("/sign-in", {"username": email, "password": password})
 
     def get(self, path: str, **query: str) -> dict[str, Any]:
         return self._said(self._http.get(API + path, params=query))
@@ -53,6 +52,13 @@ class Founder:
             raise DemoError(
                 f"Object storage answered {answer.status_code} to {file.name}: {answer.text[:300]}"
             )
+
+    def _send_form(self, path: str, form: dict[str, str]) -> None:
+        self._http.get(path).raise_for_status()
+        token = self._http.cookies["csrftoken"]
+        page = self._http.post(path, data={**form, "csrfmiddlewaretoken": token})
+        if page.status_code != 302:
+            raise DemoError(f"The form at {path} was answered with {page.status_code}.")
 
     @staticmethod
     def _said(answer: httpx.Response) -> dict[str, Any]:
