@@ -17,6 +17,7 @@ test: .venv/.ready
 test-slow: .venv/.ready
 	$(BIN)/python -m pytest -m slow $(ARGS)
 
+check: export HUB_DATA = $(CURDIR)/.venv/hub
 check: .venv/.ready
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
