@@ -33,7 +33,7 @@ def _database(url: str, name: str) -> str:
 
 
 @contextmanager
-def live_hub(folder: Path) -> Iterator[Story]:
+def live_hub(folder: Path, **settings: str) -> Iterator[Story]:
     """The hub's own `serve`, with PostgreSQL and the tests' object store; gives a story not yet begun."""
     store = services.ensure("store")
     origin = f"http://127.0.0.1:{free_port()}"
@@ -43,6 +43,7 @@ def live_hub(folder: Path) -> Iterator[Story]:
         "S3_ACCESS_KEY": store["access_key"],
         "S3_SECRET_KEY": store["secret_key"],
         "S3_BUCKET": f"live-{token_hex(4)}",
+        **settings,
     }
     serving = hub(folder=folder / "hub", origin=origin, services=environment)
     with serving as link, Founder(origin) as founder:
