@@ -64,7 +64,6 @@ class MujocoBody:
         self._hang_up()
         self._sent: deque[tuple[Array, Array, Array]] = deque()
         self._gains = (np.empty(0), np.empty(0))
-        self._standing = False
         self._woken = time.monotonic()
         self._next_push, self._push_ends = np.inf, 0.0
         self._connected = True
@@ -107,7 +106,6 @@ class MujocoBody:
         mujoco.mj_forward(rig.model, data)
         data.qpos[2] -= rig.clearance(data)
         mujoco.mj_forward(rig.model, data)
-        self._standing = True
         self._next_push = self.now() + self._run.uniform(*PAUSE_S)
 
     def disconnect(self) -> None:
@@ -202,7 +200,7 @@ class MujocoBody:
 
     def _push(self) -> None:
         """Shove the base now and then; the force stays for the periods that it lasts."""
-        if not self._standing or self.options.pushes == 0:
+        if self.options.pushes == 0:
             return
         now, force = self.now(), self._data.xfrc_applied[self._rig.base]
         if now >= self._push_ends:
