@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import json
+import secrets
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -71,6 +72,7 @@ class FakeHub:
     url: str = ""
 
     def __post_init__(self) -> None:
+        self.salt = secrets.token_hex(8)
         self.lock = threading.RLock()
         self._answers: dict[int, tuple[bytes, dict[str, Any]]] = {}
         self._announced: dict[str, dict[str, Any]] = {}
@@ -89,7 +91,8 @@ class FakeHub:
         data = papers.checkpoint(path)
         contract = papers.contract(path)
         made = papers.sheet(n, papers.sha256(data), papers.name_of(contract), **sheet)
-        approval_id = f"apr_{n:022d}"
+        # As unique as the hub's own: a daemon ends every process on the machine that is marked with it.
+        approval_id = f"apr_{self.salt}{n:06d}"
         signed = papers.token(
             made, approval_id=approval_id, device_id=DEVICE, size=len(data), key=self.key, **(token or {})
         )
