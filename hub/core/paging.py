@@ -32,7 +32,7 @@ def page(queryset: "models.QuerySet[Row]", request: Request) -> tuple[list[Row],
 def _limit(text: str | None) -> int:
     if text is None:
         return int(settings.PAGE_DEFAULT)
-    if not (text.isascii() and text.isdigit() and 1 <= int(text[:9]) <= settings.PAGE_MAX):
+    if not (text.isascii() and text.isdigit() and len(text) <= 9 and 1 <= int(text) <= settings.PAGE_MAX):
         raise Unprocessable(errors={"limit": [f"This must be a number from 1 to {settings.PAGE_MAX}."]})
     return int(text)
 
