@@ -13,7 +13,7 @@ class DevicesConfig(AppConfig):
         from devices import signatures
         from hub.accounts import auth
 
-        auth.register(signatures.device)
+        auth.register(signatures.device, refusals=signatures.REFUSALS)
         import_module("devices.tasks")  # its jobs register themselves
         actions.register(
             {

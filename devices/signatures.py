@@ -41,6 +41,9 @@ class Replayed(NotSignedIn):
     title = "This signed request has been here before."
 
 
+REFUSALS = (WrongRequestSignature, ClockIsOutside, DeviceRevoked, Replayed)
+
+
 def device(request: HttpRequest, *, at: datetime) -> Actor | None:
     """
     The active device that signed a request, or nobody where no signature is meant for the hub.

@@ -1,7 +1,7 @@
 """From a request to an Actor: by API key or session; `devices` adds its signatures."""
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -14,7 +14,7 @@ from django.utils import timezone
 from hub.accounts import actors
 from hub.accounts.actors import Actor
 from hub.accounts.models import ApiKey
-from hub.core.problems import CsrfRefused, NotSignedIn
+from hub.core.problems import CsrfRefused, NotSignedIn, Problem
 
 KEY_PREFIX = "thk_"
 SIGNED_IN_AT = "signed_in_at"
@@ -41,10 +41,15 @@ def who(request: HttpRequest, *, at: datetime) -> Actor | None:
     return None
 
 
-def register(authenticator: Authenticator) -> None:
-    """Add a way to say who one is; called by apps further up when they start. The session stays last."""
+def register(authenticator: Authenticator, *, refusals: Iterable[type[Problem]] = ()) -> None:
+    """
+    Add a way to say who one is, and how it refuses; called by apps further up when they start.
+
+    The session stays last.
+    """
     if authenticator not in AUTHENTICATORS:
         AUTHENTICATORS.insert(-1, authenticator)
+        REFUSALS.extend(refusals)
 
 
 def bearer_key(request: HttpRequest, *, at: datetime) -> Actor | None:
@@ -127,3 +132,4 @@ def _note_use(api_key: ApiKey, *, at: datetime) -> None:
 
 
 AUTHENTICATORS: list[Authenticator] = [bearer_key, session_person]
+REFUSALS: list[type[Problem]] = [WrongKey]

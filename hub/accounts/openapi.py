@@ -10,7 +10,7 @@ from drf_spectacular.generators import SchemaGenerator
 from drf_spectacular.openapi import AutoSchema
 from drf_spectacular.plumbing import ResolvedComponent
 
-from hub.accounts import permissions
+from hub.accounts import auth, permissions
 from hub.accounts.api import HubView, Operation
 from hub.core import problems
 from hub.core.problems import Problem
@@ -143,7 +143,9 @@ class HubSchema(AutoSchema):
         usual: list[type[Problem]] = [problems.BadRequest, problems.Unprocessable, problems.TooLarge]
         usual += [problems.Unsupported]
         if permissions.ANYONE not in self.operation.who:
-            usual += [problems.NotSignedIn, problems.Forbidden]
+            usual += [problems.NotSignedIn]
+        usual += auth.REFUSALS
+        usual += permissions.refusals(who=self.operation.who, is_change=self.method != "GET")
         if "{" in self.path or self.operation.body is not None:
             usual += [problems.NotFound]
         return usual
@@ -153,6 +155,7 @@ class AnyObject(OpenApiSerializerFieldExtension):
     """A document is an object, whatever a rule of its own says of the inside."""
 
     target_class = "hub.core.fields.Document"
+    match_subclasses = True
 
     def map_serializer_field(self, auto_schema: AutoSchema, direction: str) -> dict[str, Any]:
         return {"type": "object", "additionalProperties": {}}

@@ -6,7 +6,7 @@ from django.conf import settings
 
 from hub.accounts.actors import Actor, Kind
 from hub.accounts.models import Account, ApiKey, Role, Scope
-from hub.core.problems import Forbidden
+from hub.core.problems import CsrfRefused, Forbidden, Problem
 
 PERSON, READ, WRITE, DEVICE, ANYONE = "S", "R", "W", "D", "A"
 
@@ -61,6 +61,21 @@ def check_kind(by: Actor, *, who: str) -> None:
             raise PersonsOnly if who == PERSON else NotForDevices
         case Kind.KEY if by.key is not None:
             _check_scope(by.key, who=who)
+
+
+def refusals(*, who: str, is_change: bool) -> list[type[Problem]]:
+    """How an operation refuses callers of another kind, and those whose token, scope or role does not do."""
+    found: list[type[Problem]] = []
+    if is_change:
+        found += [CsrfRefused]
+    if ANYONE in who:
+        return found
+    found += [RoleForbidden] if is_change and PERSON in who else []
+    found += [NotForPersons] if PERSON not in who else []
+    found += [NotForDevices] if DEVICE not in who and who != PERSON else []
+    if READ not in who:
+        found += [ScopeMissing] if WRITE in who else [PersonsOnly if PERSON in who else NotForKeys]
+    return found
 
 
 def may_plan(by: Actor, account: Account) -> None:
