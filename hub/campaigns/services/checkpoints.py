@@ -67,9 +67,6 @@ def create_checkpoint(*, campaign: Campaign, declared: Declared, by: Actor, at: 
     :raises LineageEnded: for a parent that nothing may come from any more
     :raises Unprocessable: for a parent outside the campaign, and for a sidecar with unknown keys
     """
-    if declared.bytes > settings.CHECKPOINT_BYTES:
-        cap = settings.CHECKPOINT_BYTES
-        raise CheckpointTooLarge(f"At most {cap} bytes are taken.", bytes=declared.bytes, cap=cap)
     _check_sidecar(declared.sidecar)
     checkpoint = _declare(campaign, declared, by=by, at=at)
     put = s3.presign_put(_object(checkpoint).key, size=declared.bytes, sha256=declared.onnx_sha256, at=at)
@@ -135,6 +132,9 @@ def _make_way(checkpoint: Checkpoint, declared: Declared, *, at: datetime) -> No
 
 
 def _room(campaign: Campaign, declared: Declared, *, at: datetime) -> StoredObject:
+    if declared.bytes > settings.CHECKPOINT_BYTES:
+        cap = settings.CHECKPOINT_BYTES
+        raise CheckpointTooLarge(f"At most {cap} bytes are taken.", bytes=declared.bytes, cap=cap)
     key = f"{_folder(declared.step)}/incoming/{ids.new_id('upl')}/policy.onnx"
     wanted = storage.Wanted(key=key, bytes=declared.bytes, sha256=declared.onnx_sha256)
     [room] = storage.reserve(owner=campaign.owner, wanted=[wanted], at=at)
