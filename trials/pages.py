@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from django.conf import settings
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
@@ -15,6 +16,7 @@ from hub.accounts.auth import page_actor
 from hub.core.problems import Problem
 from trials import plot, readings
 from trials.models import Trial, TrialLog, TrialSession
+from trials.rules import live
 from trials.serializers import SessionDetail, TrialAnswer
 from trials.services import log_series
 
@@ -48,7 +50,9 @@ def session(request: HttpRequest, session_id: str) -> HttpResponse:
     row = get_object_or_404(seen, pk=session_id)
     reading = readings.read_session(row, at=look.at)
     said = SessionDetail(reading, context={"view": look}).data
-    return render(request, "trials/session.html", {"session": row, "said": said, "here": "sessions"})
+    live_now = [(each, notice) for each in reading.trials for notice in _notices(each, at=look.at)]
+    context = {"session": row, "said": said, "live": live_now, "here": "sessions"}
+    return render(request, "trials/session.html", context)
 
 
 @login_required
@@ -58,12 +62,24 @@ def trial(request: HttpRequest, trial_id: str) -> HttpResponse:
     seen = readings.in_order(Trial.objects.visible_to(look.by))
     row = get_object_or_404(seen.select_related("session__campaign__robot", "session__device"), pk=trial_id)
     said = TrialAnswer(readings.read_trial(row, at=look.at), context={"view": look}).data
-    context = {"trial": row, "session": row.session, "said": said, "here": "sessions"}
+    context: dict[str, Any] = {"trial": row, "session": row.session, "said": said, "here": "sessions"}
+    context["notices"] = _notices(row, at=look.at)
     return render(request, "trials/trial.html", {**context, **_tilt(row, said["run_sheet"])})
 
 
 def _look(request: HttpRequest) -> Look:
     return Look(by=page_actor(request), at=timezone.now())
+
+
+def _notices(row: Trial, *, at: datetime) -> list[live.Notice]:
+    approval, device = row.approval, row.session.device
+    word = live.Word(
+        approval=approval.state_at(at) if approval else None,
+        stop_requested_at=approval.stop_requested_at if approval else None,
+        heartbeat=device.heartbeat if device else None,
+        heartbeat_at=device.heartbeat_at if device else None,
+    )
+    return live.notices(word, at=at, silence=settings.NO_WORD_AFTER)
 
 
 def _tilt(row: Trial, sheet: Any) -> dict[str, Any]:

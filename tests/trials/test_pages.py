@@ -61,6 +61,16 @@ def test_a_trial_that_has_not_run_shows_dashes_and_no_zero(bench: Bench, ana: Us
     assert "0.00°" not in shown
 
 
+@pytest.mark.parametrize("path", ["/trial-sessions/{session}", "/trials/{trial}"])
+def test_a_running_robot_that_has_not_spoken_is_never_said_to_run(bench: Bench, ana: User, path: str) -> None:
+    session = bench.session(candidates=[bench.good])
+    first = made.trials_of(session)[0]
+    bench.consent(first)
+    bench.start(first)
+
+    assert "No word from the robot yet" in page(ana, path.format(session=session.pk, trial=first.pk))
+
+
 @pytest.mark.parametrize("thing", ["session", "trial"])
 def test_a_stranger_finds_no_page(session: TrialSession, eve: User, thing: str) -> None:
     paths = {"session": f"/trial-sessions/{session.pk}", "trial": f"/trials/{made.trials_of(session)[0].pk}"}
