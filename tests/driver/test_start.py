@@ -206,6 +206,23 @@ def test_when_its_turn_has_not_come_the_box_asks_again_later(box: TestBox, hub: 
     assert hub.kinds() == []
 
 
+def test_once_another_has_run_what_had_to_wait_is_asked_at_once(box: TestBox, hub: FakeHub) -> None:
+    hub.plan(2)
+
+    def not_yet() -> None:
+        if box.step() == "starting":
+            raise problem(409, "out-of-order", "The first one comes first.")
+
+    hub.instead["post_device_event"] = not_yet
+    loop = box.loop()
+    assert loop.step() is Did.WAITED
+    hub.instead.clear()
+    hub.plan(1)
+
+    assert [loop.step(), loop.step()] == [Did.RAN, Did.RAN]
+    assert [event["trial_id"][-1] for event in hub.told("run_started")] == ["1", "2"]
+
+
 def test_a_hub_that_says_no_starts_nothing(box: TestBox, hub: FakeHub) -> None:
     approval = hub.plan()
 

@@ -70,7 +70,7 @@ def test_a_changed_word_before_the_next_stage_ends_the_run(site: Site) -> None:
     box = site.box()
     trial = site.consented(box)
 
-    with site.hub.meeting(request("POST", "/confirm"), Alters(b'"at":"')), box.daemon():
+    with site.hub.meeting(request("POST", "/confirm"), Alters(b'"signature":"')), box.daemon():
         log = site.log_of(trial)
 
     assert box.stages() == ["hang"]
