@@ -124,3 +124,18 @@ def _run_of(box: TestBox, approval_id: str, step: str) -> journal.Run:
         start="{}",
         stages=stages,
     )
+
+
+def test_a_log_that_was_signed_before_the_loss_is_not_signed_anew(box: TestBox, hub: FakeHub) -> None:
+    approval = hub.plan()
+    box.loop().step()
+    approval.state = "running"
+    lose_journal(box)
+    hub.last_seq = 900
+    box.loop().step()
+    box.call("doctor", "--reconciled")
+
+    box.loop().step()
+
+    assert box.step() is None
+    assert box.journal().attention is None

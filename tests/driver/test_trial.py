@@ -282,3 +282,12 @@ def test_of_two_abort_rules_for_one_metric_both_act(box: TestBox, hub: FakeHub) 
 
 def rule(metric: str, value: float) -> dict[str, Any]:
     return {"metric": metric, "op": ">", "value": value, "for_s": 0.0, "stages": ["floor"]}
+
+
+def test_a_robot_that_hangs_may_be_tilted(box: TestBox, hub: FakeHub) -> None:
+    box.settings = {"stages.hang": {"command": ["sh", "-c", "cat > order.json"]}, "log": {"settle_s": 0.2}}
+
+    recorded(box, hub)
+
+    rules = read_order((box.folder / "order.json").read_bytes()).abort_rules
+    assert [str(each) for each in rules] == ["temp_c > 85", "joint_vel_rad_s > 20"]
