@@ -29,7 +29,7 @@ STAND_S = (0.6, 1.6)
 SPEED_M_S = (0.05, 0.25)
 FALLEN = math.cos(math.radians(45))
 LOW_M = 0.2
-SWING_M, LIFTED_M = 0.025, 0.005
+SWING_M = 0.025
 SLOW = 0.02  # the share of a new tick in the slow mean of the legs' difference
 ROLLS, ARMS = [0, 4, 5, 9], [10, 11]
 
@@ -137,7 +137,7 @@ def _walking(truth: Truth, command: Array, gait: Array) -> float:
         - 4 * vy * vy
         - 0.8 * abs(truth.heading)
         + 0.8 * lifted
-        - 0.5 * min(1.0, max(0.0, stance) / LIFTED_M)
+        - 0.5 * min(1.0, max(0.0, stance) / SWING_M)
         - 0.4 * (rolls @ rolls)
         - 0.2 * (arms @ arms)
     )

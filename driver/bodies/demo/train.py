@@ -30,7 +30,7 @@ from driver.bodies.options import Options
 PAIRS = 16
 SIGMA = 0.04
 RATE, DECAY = 0.015, 0.002
-SLOWER = ((0.6, 0.5), (0.85, 0.25))  # from this share of the steps on, this share of the rate
+SLOWER = ((240, 0.5), (340, 0.25))  # from this step on, this share of the rate
 
 Rewards = tuple[float, float]
 
@@ -101,12 +101,12 @@ def trained(
         rewards = np.array(list(run_all(trials)))
         shown = (rewards[:, 0] - rewards[:, 1]) / (rewards.std() + 1e-8)
         gradient = shown @ changes / PAIRS - DECAY * free
-        free = free + adam.step(gradient, _rate(step / steps))
+        free = free + adam.step(gradient, _rate(step))
         yield step, free, float(rewards.mean())
 
 
-def _rate(progress: float) -> float:
-    return RATE * min([share for begins, share in SLOWER if progress >= begins], default=1.0)
+def _rate(step: int) -> float:
+    return RATE * min([share for begins, share in SLOWER if step >= begins], default=1.0)
 
 
 @contextmanager
