@@ -28,15 +28,19 @@ _ONE, _TWO, _LAST = np.uint64(1), np.uint64(2), np.uint64(63)
 _WORD = 64
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Block:
     """Checked lines in the plainest spelling: no blanks, no `nan`, LF, every line `columns` cells."""
 
     data: bytes
-    rows: int
-    lines: Sequence[int]
+    ends: NDArray[np.int64]  # where the lines end
+    lines: Sequence[int]  # their numbers in the file
     empty_cells: int = 0
     blank_lines: int = 0
+
+    @property
+    def rows(self) -> int:
+        return len(self.lines)
 
 
 def prove(data: bytes, *, columns: int, first_line: int, limits: Limits) -> Block | None:
@@ -48,35 +52,50 @@ def prove(data: bytes, *, columns: int, first_line: int, limits: Limits) -> Bloc
     if np.diff(ends, prepend=-1).max() > limits.line_bytes + 1:
         return None
     breaks = _bits(ended) | _bits(text == ord(","))
-    if not _are_numbers(text, breaks) or not _has_cells(breaks, ends, columns):
+    starts = _after(breaks)
+    starts[0] |= _ONE
+    if not _are_numbers(text, breaks, starts) or not _has_cells(breaks, ends, columns):
         return None
-    empty = int(np.bitwise_count(breaks & _after(breaks, first=True)).sum()) - spare
-    lines = range(first_line, first_line + len(ends))
+    empty = int(np.bitwise_count(breaks & starts).sum()) - spare
     # In a file of one column, a blank line and an empty cell are the same bytes.
-    return None if columns == 1 and empty else Block(data, len(ends), lines, empty)
+    return (
+        None
+        if columns == 1 and empty
+        else Block(data, ends, range(first_line, first_line + len(ends)), empty)
+    )
 
 
-def _are_numbers(text: NDArray[np.uint8], breaks: Bits) -> bool:
+def _are_numbers(text: NDArray[np.uint8], breaks: Bits, starts: Bits) -> bool:
     """Compare each byte with its neighbours: what stands before and behind a sign, a point, an exponent."""
-    digits = _bits(text >= ord("0"))
-    minus, point = _bits(text == ord("-")), _bits(text == ord("."))
-    exponent = plus = np.zeros(1, np.uint64)
+    digits, point, sign = _bits(text >= ord("0")), _bits(text == ord(".")), _bits(text == ord("-"))
+    known = breaks | digits | point | sign
+    wrong = point & ~_after(digits)
     if text.max() > ord("9"):
-        exponent, plus = _bits((text | 32) == ord("e")), _bits(text == ord("+"))
         digits &= _bits(text <= ord("9"))
-    if ((breaks | digits | minus | point | exponent | plus) != _ALL).any():
-        return False
-    wrong = minus & ~(_after(breaks, first=True) | _after(exponent))
-    wrong |= (point | exponent) & ~_after(digits)
-    wrong |= plus & ~_after(exponent)
-    wrong |= _after(minus | point | plus) & ~digits
-    wrong |= _after(exponent) & ~(digits | minus | plus)
+        exponent, plus = _bits((text | 32) == ord("e")), _bits(text == ord("+"))
+        wrong |= _wrong_exponents(exponent, plus, digits, point, sign, breaks)
+        known = breaks | digits | point | sign | exponent | plus
+        starts = starts | _after(exponent)
+        sign |= plus
+    wrong |= ~known
+    wrong |= sign & ~starts
+    wrong |= _after(sign | point) & ~digits
     wrong |= _repeats(point, breaks)
-    if exponent.any():
-        wrong |= _repeats(exponent, breaks) | _points_behind(exponent, point, breaks)
-        wrong |= _long_exponents(exponent, minus | plus, digits)
     # A word without a break is a cell of 64 bytes and more: its value may overflow, and a carry may be lost.
     return not wrong.any() and bool(breaks.all())
+
+
+def _wrong_exponents(
+    exponent: Bits, plus: Bits, digits: Bits, point: Bits, minus: Bits, breaks: Bits
+) -> Bits:
+    behind = _after(exponent)
+    wrong = exponent & ~_after(digits)
+    wrong |= plus & ~behind
+    wrong |= behind & ~(digits | minus | plus)
+    wrong |= _repeats(exponent, breaks)
+    wrong |= point & ~_added(exponent, breaks)  # a point behind the exponent
+    first = (behind & digits) | _after(behind & (minus | plus))
+    return wrong | (_after(_after(first) & digits) & digits)  # three digits and more, which may overflow
 
 
 def _repeats(marks: Bits, breaks: Bits) -> Bits:
@@ -89,22 +108,11 @@ def _repeats(marks: Bits, breaks: Bits) -> Bits:
     return _added(marks, breaks) & marks
 
 
-def _points_behind(exponent: Bits, point: Bits, breaks: Bits) -> Bits:
-    return point & ~_added(exponent, breaks)
-
-
 def _added(marks: Bits, breaks: Bits) -> Bits:
     runs = ~breaks
     total = runs + marks
     total[1:] += total[:-1] < runs[:-1]
     return total
-
-
-def _long_exponents(exponent: Bits, signs: Bits, digits: Bits) -> Bits:
-    """Exponents of three digits and more, which may overflow."""
-    behind = _after(exponent)
-    first = (behind & digits) | _after(behind & signs)
-    return _after(_after(first) & digits) & digits
 
 
 def _has_cells(breaks: Bits, ends: NDArray[np.int64], columns: int) -> bool:
@@ -121,12 +129,10 @@ def _bits(mask: NDArray[np.bool_]) -> Bits:
     return np.packbits(mask, bitorder="little").view("<u8")
 
 
-def _after(bits: Bits, *, first: bool = False) -> Bits:
-    """The places right behind the marked ones; `first` marks the place before the block."""
+def _after(bits: Bits) -> Bits:
+    """The places right behind the marked ones."""
     moved = bits << _ONE
     moved[1:] |= bits[:-1] >> _LAST
-    if first:
-        moved[0] |= _ONE
     return moved
 
 
@@ -149,8 +155,9 @@ def read_lines(data: bytes, *, names: Sequence[str], first_line: int, limits: Li
         empty += cells.count(b"")
         kept.append(b",".join(cells))
         numbers.append(line)
-    lines = numbers if blank else range(first_line, first_line + len(kept))
-    return Block(b"".join(row + b"\n" for row in kept), len(kept), lines, empty, blank)
+    plain = b"".join(row + b"\n" for row in kept)
+    ends = np.flatnonzero(np.frombuffer(plain, np.uint8) == ord("\n"))
+    return Block(plain, ends, numbers, empty, blank)
 
 
 def check_text(text: bytes, *, line: int) -> None:

@@ -248,9 +248,8 @@ def _temps(stages: Sequence[StageLog], run: RunFacts) -> tuple[dict[str, float |
         return dict(run.motor_temps_c), []
     found: dict[str, float | None] = {}
     for log in _logs(stages):
-        for name in log.columns:
-            if name.startswith("temp:") and (last := log.ends(name)[1]) is not None:
-                found[name[5:]] = formulas.number(last)
+        last = log.last([name for name in log.columns if name.startswith("temp:")])
+        found |= {name[5:]: formulas.number(temp) for name, temp in last.items() if temp is not None}
     said = ["motor temperatures are the last ones of the log's temp: columns"] if found else []
     return found, said
 

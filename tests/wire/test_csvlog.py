@@ -229,6 +229,14 @@ def test_the_ends_of_a_column_are_its_first_and_last_readings() -> None:
 
     assert log.ends("temp:a") == (30.5, 31.0)
     assert log.ends("temp:b") == (None, None)
+    assert log.last(["temp:a", "temp:b"]) == {"temp:a": 31.0, "temp:b": None}
+
+
+def test_a_last_reading_is_found_however_early_it_was_made() -> None:
+    rows = [f"{n},{30.5 if n == 3 else ''}" for n in range(2_000)]
+    log = csvlog.read(("t,temp:a\n" + "\n".join(rows) + "\n").encode())
+
+    assert log.last(["temp:a"]) == {"temp:a": 30.5}
 
 
 def test_a_log_of_many_blocks_reads_as_one(tmp_path: Path) -> None:

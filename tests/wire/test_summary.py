@@ -320,6 +320,13 @@ def test_gaps_are_steps_longer_than_one_and_a_half_usual_ones() -> None:
     assert numbers(floor({**level, "t": times}))["clock"] == {"dups": 0, "gaps": 1}
 
 
+def test_equal_times_make_no_gaps() -> None:
+    times = [0, 0, 0, 1, 1, 1, 2, 2, 2]
+    level = {name: [values[0]] * len(times) for name, values in LEVEL.items()}
+
+    assert numbers(floor({**level, "t": times}))["clock"] == {"dups": 6, "gaps": 0}
+
+
 def test_what_was_dropped_is_summed_over_the_stages() -> None:
     torn = StageLog(name="hang", log=csvlog.read(b"t,q:l\n0,\n\n1,nan\n2,1"))
     stage = StageLog(name="floor", log=csvlog.read(b"t,q:l\n0,1\n1,\n2"))
