@@ -30,6 +30,16 @@ class HubRefused(DriverError):
         return str(self.problem.get("type", "")).rpartition("/")[2]
 
     @property
+    def says_revoked(self) -> bool:
+        """This box was revoked: said only to whoever holds its key, and for good."""
+        return self.slug == "device-revoked"
+
+    @property
+    def is_about_the_box(self) -> bool:
+        """The hub does not know who asks; what was asked is not judged, and may be asked again."""
+        return self.status == 401 and not self.says_revoked
+
+    @property
     def last_seq(self) -> int | None:
         value = self.problem.get("last_seq")
         return value if isinstance(value, int) and not isinstance(value, bool) else None

@@ -7,7 +7,7 @@ from typing import Any
 
 from nacl.signing import SigningKey
 
-from driver.answers import HubRefused
+from driver.answers import HubRefused, HubUnreachable
 from driver.clock import Clock
 from driver.hub import Hub
 from driver.journal import Journal, Owed, Run
@@ -121,7 +121,12 @@ class Mail:
         return self._seq
 
     def _send(self, message: bytes) -> None:
-        self.hub.post_device_event(message)
+        try:
+            self.hub.post_device_event(message)
+        except HubRefused as refused:
+            if refused.is_about_the_box:
+                raise HubUnreachable(str(refused)) from refused  # nothing is wrong with what it says
+            raise
 
     def _set_aside(self, message: bytes, refused: HubRefused) -> None:
         payload = _payload(message)

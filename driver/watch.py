@@ -17,7 +17,8 @@ class Watch:
     """
     Tells what is owed, sends heartbeats and hears of a revocation, in a thread of its own.
 
-    `revoked` is set when a stop was asked, or when the hub lists the approval no longer.
+    `revoked` is set when a stop was asked, when the hub lists the approval no longer, and when the box itself
+    was revoked.
     """
 
     def __init__(
@@ -70,6 +71,8 @@ class Watch:
             log.warning("hub out of reach: %s", error)
         except HubRefused as error:
             log.error("%s", error)
+            if error.says_revoked:
+                self.revoked.set()
 
     def _look(self) -> None:
         self.mail.beat(self.heartbeat())

@@ -7,7 +7,7 @@ from driver.journal import Journal
 from driver.mail import Mail
 from driver.outbox import Outbox
 from tests.driver.rig.box import TestBox
-from tests.driver.rig.hub import Answer, FakeHub, NoAnswer
+from tests.driver.rig.hub import Answer, FakeHub, NoAnswer, problem
 
 BEAT = {
     "version": "1",
@@ -50,6 +50,21 @@ def test_events_wait_in_order_while_the_hub_is_down(mail: Mail, hub: FakeHub, bo
     reborn(mail, box).deliver()
 
     assert [event["data"]["reason"] for event in hub.events] == ["a", "b"]
+
+
+def test_an_event_is_kept_while_the_hub_does_not_know_who_asks(mail: Mail, hub: FakeHub) -> None:
+    def unknown() -> None:
+        hub.instead.clear()
+        raise problem(401, "not-signed-in", "Who is this?")
+
+    hub.instead["post_device_event"] = unknown
+    mail.tell("refused", {"reason": "a"})
+    with pytest.raises(HubUnreachable, match="Who is this"):
+        mail.deliver()
+
+    mail.deliver()
+
+    assert [event["data"]["reason"] for event in hub.events] == ["a"]
 
 
 def test_when_only_the_answer_was_lost_the_same_bytes_go_again(mail: Mail, hub: FakeHub) -> None:

@@ -12,7 +12,7 @@ from driver.exits import Exit
 from driver.loop import Did
 from tests.driver.rig import papers
 from tests.driver.rig.box import TestBox, wait_for
-from tests.driver.rig.hub import Approval, FakeHub, NoAnswer
+from tests.driver.rig.hub import Approval, FakeHub, NoAnswer, problem
 
 OPEN_ENDED = [papers.stage("floor"), papers.stage("teleop", duration_s=None, values={"command": [0, 0, 0]})]
 NO_RULES: dict[str, Any] = {"abort_rules": []}
@@ -110,6 +110,18 @@ def test_a_revocation_stops_the_stage_within_a_heartbeat(walking: TestBox, hub: 
 
         assert outcome(hub, approval) == ("revoked", ["aborted", "not_run"])
     assert approval.state == "stopped"
+
+
+def test_a_box_that_was_revoked_itself_stops_the_stage(walking: TestBox, hub: FakeHub) -> None:
+    def refuse() -> None:
+        raise problem(401, "device-revoked", "This device was revoked.")
+
+    with walking.daemon():
+        hub.plan()
+        stage_is_on(walking)
+        hub.instead["*"] = refuse
+
+        wait_for(lambda: walking.notes() == ["walking", "stopped"])
 
 
 def test_a_revocation_between_two_stages_stops_the_next(box: TestBox, hub: FakeHub) -> None:
