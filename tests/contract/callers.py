@@ -14,6 +14,7 @@ from http_message_signatures import HTTPMessageSignaturesException
 from driver.wire import requests
 from hub.accounts.models import User
 from hub.accounts.services import NewKey
+from tests.contract.operations import operation_at
 from tests.contract.world import World
 from tests.devices.factories import Box
 
@@ -40,12 +41,31 @@ class Caller:
         headers: Mapping[str, str] | None = None,
     ) -> Any:
         sent = {**self.headers, **self._signature(method, path, body), **(headers or {})}
-        return self.client.generic(method, path, body, content_type=media_type, headers=sent)
+        said = self.client.generic(method, path, body, content_type=media_type, headers=sent)
+        check_documented(method, path, said)
+        return said
 
     def _signature(self, method: str, path: str, body: bytes) -> dict[str, str]:
         if self.box is None:
             return {}
         return signature(self.box, method=method, path=path, body=body, created=timezone.now())
+
+
+def outcome(said: Any) -> tuple[int, str]:
+    """The status, and of a refusal the slug."""
+    if said.status_code < 400:
+        return said.status_code, ""
+    assert said["Content-Type"] == "application/problem+json"
+    return said.status_code, said.json()["type"].rpartition("/")[2]
+
+
+def check_documented(method: str, path: str, said: Any) -> None:
+    """Whatever an operation answers, to whatever it is asked, the document has said that it may."""
+    operation = operation_at(method, path.partition("?")[0])
+    if operation is not None:
+        status, slug = outcome(said)
+        documented = operation.said["responses"].get(str(status), {"x-problems": []})
+        assert slug in documented.get("x-problems", [""]), f"{operation} answers {status} {slug}"
 
 
 def signature(box: Box, *, method: str, path: str, body: bytes, created: datetime) -> dict[str, str]:

@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from typing import Any
 
 from django.urls import URLPattern, URLResolver, get_resolver
@@ -135,6 +135,11 @@ class Operation:
         content = self.said["responses"][str(self.good)].get("content")
         return content and content["application/json"]["schema"]
 
+    @cached_property
+    def pattern(self) -> re.Pattern[str]:
+        """Every address of it."""
+        return re.compile(re.sub(r"\\{\w+\\}", "[^/]+", re.escape(self.path)))
+
     @property
     def parameters(self) -> dict[str, dict[str, Any]]:
         return {name: each for name, each in self._parameters.items() if each["in"] == "query"}
@@ -178,6 +183,12 @@ def all_operations() -> tuple[Operation, ...]:
 def named(operation_id: str) -> Operation:
     [found] = [each for each in all_operations() if each.id == operation_id]
     return found
+
+
+def operation_at(method: str, path: str) -> Operation | None:
+    """The operation that a request is for; a path with a fixed word is more than one with an id there."""
+    fitting = [each for each in all_operations() if each.method == method and each.pattern.fullmatch(path)]
+    return min(fitting, key=lambda each: len(each.in_path), default=None)
 
 
 def nameless(path: str) -> str:

@@ -12,10 +12,10 @@ from nacl.signing import SigningKey
 from driver.wire import rotation, signatures
 from driver.wire.statements import enrol_payload
 from tests.contract import hostile
-from tests.contract.callers import Caller
+from tests.contract.callers import Caller, outcome
 from tests.contract.operations import ROOT, Operation, all_operations, named
 from tests.contract.samples import Sample
-from tests.contract.test_matrix import one_who_may, outcome
+from tests.contract.test_matrix import one_who_may
 from tests.contract.world import World
 from tests.devices.factories import BEAT_DATA, RUN_DATA
 from tests.factories import NOON

@@ -12,10 +12,10 @@ from nacl.signing import SigningKey
 
 from driver.wire import rotation, signatures
 from hub.core import ids
-from tests.contract.callers import TOKEN, Caller
+from tests.contract.callers import TOKEN, Caller, outcome
 from tests.contract.operations import ROOT, Operation, all_operations, named
 from tests.contract.samples import DIGEST, Sample
-from tests.contract.test_matrix import GOOD, OUTSIDE, expected, one_who_may, outcome
+from tests.contract.test_matrix import GOOD, OUTSIDE, expected, one_who_may
 from tests.contract.world import World
 from tests.factories import NOON
 from tests.hub.campaigns import factories as campaigns

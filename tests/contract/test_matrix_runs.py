@@ -8,10 +8,9 @@ import pytest
 from django.utils import timezone
 
 from devices.models import Approval
-from tests.contract.callers import KINDS, Caller
+from tests.contract.callers import KINDS, Caller, outcome
 from tests.contract.operations import ROOT
 from tests.contract.samples import Sample
-from tests.contract.test_matrix import outcome
 from tests.contract.world import World, approvals_running
 from tests.trials import factories as made
 
