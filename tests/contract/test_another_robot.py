@@ -23,10 +23,10 @@ def session(tmp_path_factory):
     other = cases.path("onnx/unitree_rl_lab_g1_velocity.onnx")
     cast = someone_elses(
         robot=str(G1 / "robot.toml"),
-        model=str(cases.path("g1/g1_29dof.xml")),
+        model=f"{cases.path('g1/g1_29dof.xml')}?hang_from=torso_link&lift=0.02",
         control=f"{packed},{G1 / 'mjlab.contract.toml'}",
         candidates=[f"{other},{G1 / 'lab.contract.toml'}"],
-        body="noise=1",
+        body="noise=0.3",
         speed=0.3,
     )
     with live_hub(folder) as story:

@@ -54,7 +54,7 @@ def _parser() -> argparse.ArgumentParser:
     other = parser.add_argument_group("another robot (docs/another-robot.md)")
     policy = "POLICY.onnx[,SIDECAR.toml]"
     other.add_argument("--robot", metavar="ROBOT.toml")
-    other.add_argument("--model", metavar="MODEL.xml", help="MuJoCo model with position actuators")
+    other.add_argument("--model", metavar="MODEL.xml[?OPTIONS]", help="MuJoCo model with position actuators")
     other.add_argument("--control", metavar=policy, help="what the robot runs today")
     other.add_argument("--candidate", metavar=policy, action="append", help="repeatable")
     other.add_argument("--body", metavar="OPTIONS", default=ONE_TICK_LATE, help="default: %(default)s")

@@ -29,10 +29,10 @@ command = [1.0, 0.0, 0.0]
 tilt_deg = 60
 temp_c = 85
 max_ramp_rad = 1.5
-joint_vel_rad_s = 30.0
+joint_vel_rad_s = 40.0
 
 [stages.default]
-command = ["{python}", "-m", "driver", "stage", "--body", "mujoco:{model}?{body}"]
+command = ["{python}", "-m", "driver", "stage", "--body", "{body}"]
 
 [log]
 settle_s = 1
@@ -53,10 +53,9 @@ def write_config(folder: Path, *, origin: str, python: str, body: str = BODY, ca
             origin=origin,
             folder=folder,
             robot=cast.robot.resolve(),
-            model=cast.model,
             speed=cast.speed,
             python=python,
-            body=body,
+            body=cast.on_the_box(body),
         )
     )
     return config

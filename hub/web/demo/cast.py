@@ -51,15 +51,27 @@ def _gates(*, tilt: float, asymmetry: float) -> list[dict[str, Any]]:
 
 @dataclass(frozen=True, kw_only=True)
 class Cast:
-    """By default our own Stilt. `body` is what the box's robot has that the training's simulation had not."""
+    """
+    By default our own Stilt. `model` may carry options of the body that hold everywhere, as in
+    `robot.xml?lift=0.02`; `body` is what the box's robot has that the training's simulation had not.
+    """
 
     robot: Path = DEMO / "stilt.toml"
-    model: Path = DEMO / "stilt.xml"
+    model: str = str(DEMO / "stilt.xml")
     control: Shipped = CONTROL
     candidates: Sequence[Shipped] = field(default_factory=lambda: list(CANDIDATES))
     body: str = ONE_TICK_LATE
     speed: float = 0.15
     gates: Sequence[dict[str, Any]] = field(default_factory=lambda: _gates(tilt=3.5, asymmetry=9.0))
+
+    @property
+    def simulated(self) -> str:
+        """The body of the evaluation, as `--body` takes it."""
+        return f"mujoco:{self.model}"
+
+    def on_the_box(self, body: str) -> str:
+        """The body of the robot box, with these options beside the model's own."""
+        return f"{self.simulated}{'&' if '?' in self.model else '?'}{body}"
 
 
 STILT = Cast()
@@ -71,7 +83,7 @@ def someone_elses(
     """A cast out of files: `POLICY.onnx` or `POLICY.onnx,SIDECAR.toml` each."""
     return Cast(
         robot=Path(robot),
-        model=Path(model).resolve(),
+        model=_absolute(model),
         control=_shipped(control, 0, "runs on the robot today"),
         candidates=[
             _shipped(named, step, "the challenger") for step, named in enumerate(candidates, start=1)
@@ -80,6 +92,11 @@ def someone_elses(
         speed=speed,
         gates=_gates(tilt=10.0, asymmetry=10.0),
     )
+
+
+def _absolute(model: str) -> str:
+    path, mark, options = model.partition("?")
+    return f"{Path(path).resolve()}{mark}{options}"
 
 
 def _shipped(named: str, step: int, why: str) -> Shipped:

@@ -119,7 +119,7 @@ class Story:
             *(str(policy.file) for policy in policies),
             f"--robot={self.cast.robot}",
             *([f"--sidecar={sidecar}"] if sidecar else []),
-            f"--body=mujoco:{self.cast.model}",
+            f"--body={self.cast.simulated}",
             f"--gates={gates}",
             f"--seeds={self.seeds}",
             "--json",
