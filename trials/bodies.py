@@ -12,19 +12,8 @@ from hub.core.patch import Patch
 from trials.models import Verdict
 from trials.picks import Named
 from trials.rules.bracket import BRACKETED
+from trials.rules.status import STATUSES
 from trials.schemas import CHECKPOINT_NAME, SheetPart, ToleranceField
-
-STATUSES = (
-    "planned",
-    "awaiting_approval",
-    "ready",
-    "running",
-    "awaiting_log",
-    "needs_verdict",
-    "measured",
-    "decided",
-    "closed",
-)
 
 
 @extend_schema_field(CHECKPOINT_NAME)

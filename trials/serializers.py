@@ -11,12 +11,12 @@ from hub.campaigns.views.rounds import SimAnswer
 from hub.core import fields
 from hub.storage import s3
 from trials import readings
-from trials.bodies import STATUSES
 from trials.models import RunSheet, TrialLogFile, Verdict
 from trials.readings import SessionReading, TrialLine, TrialReading
 from trials.rules.bracket import BRACKETED, sentence
 from trials.rules.drafting import CHANGEABLE
 from trials.rules.noise import ORDER_IS_RISK
+from trials.rules.status import STATUSES
 from trials.schemas import (
     BracketField,
     ChannelsField,

@@ -4,7 +4,7 @@ A trial's status, derived from its approval, log and verdict; and which trial of
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 from trials.rules.runs import LogState, Role
 
@@ -19,6 +19,7 @@ Status = Literal[
     "decided",
     "closed",
 ]
+STATUSES: tuple[Status, ...] = get_args(Status)
 
 STARTED = frozenset({"running", "stopped"})
 ENDED_WITHOUT_START = frozenset({"declined", "withdrawn", "expired", "revoked"})

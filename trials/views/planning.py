@@ -65,6 +65,11 @@ class PlanningView(HubView):
         seen = Device.objects.visible_to(self.by).select_related("owner", "robot")
         return self.find(seen.filter(owner=owner) if owner else seen, pk)
 
+    def decided(self, round: Round) -> Response:
+        """Plan the session of a round's shortlist, whoever shortlists it."""
+        plan = self.plan(self.body(), campaign=round.campaign, picked_as="shortlist")
+        return self.session(sessions.decide_round(round=round, plan=plan, by=self.by, at=self.at))
+
     def picked(self, body: dict[str, Any], field: str, campaign: Campaign | None) -> Any:
         return picks.find(body.get(field, ()), field=field, by=self.by, campaign=campaign)
 
@@ -82,8 +87,7 @@ class RoundDecide(PlanningView):
         """Shortlist a locked round: its session is planned, and consent asked for where one device fits."""
         round = self.round(round_id)
         permissions.may_decide(self.by, round.campaign.owner)
-        plan = self.plan(self.body(), campaign=round.campaign, picked_as="shortlist")
-        return self.session(sessions.decide_round(round=round, plan=plan, by=self.by, at=self.at))
+        return self.decided(round)
 
 
 class RoundShortlist(PlanningView):
@@ -99,8 +103,7 @@ class RoundShortlist(PlanningView):
         """The same, by an agent. A person still consents to each trial."""
         round = self.round(round_id)
         permissions.may_plan(self.by, round.campaign.owner)
-        plan = self.plan(self.body(), campaign=round.campaign, picked_as="shortlist")
-        return self.session(sessions.decide_round(round=round, plan=plan, by=self.by, at=self.at))
+        return self.decided(round)
 
 
 class Sessions(PlanningView):

@@ -18,8 +18,8 @@ from hub.core.problems import Problem
 from hub.storage import s3
 from hub.storage.models import StorageUsage
 from tests.factories import NOON
-from tests.faults.race import at_once
 from tests.hub.campaigns import factories as made
+from tests.races import at_once
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
