@@ -43,6 +43,16 @@ def tilt_deg(gravity: Array) -> float | None:
     return math.degrees(math.acos(max(-1.0, min(1.0, -z / norm))))
 
 
+def blindness(state: State) -> str | None:
+    """Why a rule on the tilt would not see a fall in this reading, in words; None where it would."""
+    if tilt_deg(state.gravity) is None:
+        x, y, z = state.gravity.tolist()
+        return f"the body's gravity ({x:.3g}, {y:.3g}, {z:.3g}) is no direction, so a fall would not be seen"
+    if not np.isfinite(state.ang_vel).all():
+        return "the body's angular velocity is not finite, so a fall would not be seen"
+    return None
+
+
 def readings(
     state: State,
     *,

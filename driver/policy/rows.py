@@ -2,6 +2,7 @@
 
 from driver.bodies.base import Array, State
 from driver.contract.document import COMMAND_AXES, Contract
+from driver.policy.abort import tilt_deg
 
 _XYZ = ("x", "y", "z")
 
@@ -60,7 +61,7 @@ class Layout:
             *(self._cells(state.torque) if self._torque else ()),
             *(self._cells(state.temps_c) if self._temps else ()),
             *((state.battery_v,) if self._battery else ()),
-            fall,
+            None if tilt_deg(state.gravity) is None else fall,  # who is blind saw no fall, and no standing
         ]
 
     def _cells(self, values: Array | None) -> list[float] | list[None]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from driver.bodies.base import Array, Body, BodyError, Plan
-from driver.policy.abort import AbortWatch, readings, rules_for, tilt_threshold
+from driver.policy.abort import AbortWatch, blindness, readings, rules_for, tilt_deg, tilt_threshold
 from driver.policy.braking import brake, damp
 from driver.policy.commands import STOP_AFTER_S, Constant, Source, limited
 from driver.policy.ending import Ending, Orphaned, Stopped, known, temperatures
@@ -65,6 +65,7 @@ class _StageRun:
         self.period_s = 1.0 / self.contract.rate_hz
         self.rules = rules_for(order.stage, order.abort_rules, order.limits)
         self.threshold = tilt_threshold(self.rules)
+        self.watches_tilt = any(rule.metric == "tilt_deg" for rule in self.rules)
         self.watch = AbortWatch(self.rules)
         self.mind = Mind(self.contract, parts.policy)
         self.seen: Tick | None = None
@@ -116,11 +117,16 @@ class _StageRun:
             reason=stop.reason,
             motor_temps_c=temperatures(self.contract.joints, state),
             battery_v=known(state.battery_v) if state else None,
-            fell=None if self.threshold is None else self.fell,
+            fell=self._fell(),
             tilt_protection={"armed": self.threshold is not None, "threshold_deg": self.threshold},
             clamped_ticks=self.clamped_ticks,
             simulated_clock=self.parts.body.simulated,
         )
+
+    def _fell(self) -> bool | None:
+        """Unknown where nobody watched, and where the last reading had no tilt."""
+        blind = self.seen is None or tilt_deg(self.seen.state.gravity) is None
+        return None if self.threshold is None or blind else self.fell
 
     def _ramp(self) -> None:
         """Bring the robot to the default pose, watched by the same rules as the policy."""
@@ -236,7 +242,14 @@ class _StageRun:
         self.parts.body.send(targets, stiffness, self.motors.damping)
 
     def _look(self, tick: Tick) -> None:
+        """
+        Take in a reading.
+
+        :raises Stopped: where a rule acts on the tilt and the reading has none
+        """
         self.tick = self.seen = tick
+        if self.watches_tilt and (blind := blindness(tick.state)) is not None:
+            raise Stopped("command_failed", blind)
 
     def _check_senses(self) -> None:
         needs = any(term.name == "base_lin_vel" for term in self.contract.observation)

@@ -9,6 +9,7 @@ from driver.policy.commands import Constant, Script
 from driver.policy.ending import Orphaned, Stopped
 from driver.policy.inference import ModelFailed
 from driver.policy.order import AbortRule, Limits
+from driver.policy.rows import Layout
 from tests.driver.policy.puppet import (
     DEFAULT,
     FakeClock,
@@ -395,3 +396,51 @@ def test_tilt_protection_is_said_as_it_was():
     assert hanging.ending.tilt_protection == {"armed": False, "threshold_deg": None}
     assert hanging.ending.fell is None
     assert set(hanging.log.column("fall")) == {None}
+
+
+# What cannot see a fall.
+
+NO_DIRECTIONS = [(0, 0, 0), (math.nan, 0, -1), (math.inf, 0, 0), (0, 0, -0.49), (0, 0, -9.81)]
+
+
+@pytest.mark.parametrize("gravity", NO_DIRECTIONS)
+def test_a_gravity_that_is_no_direction_stops_a_stage_that_watches_the_tilt(gravity: tuple[float, ...]):
+    ran = run(body=after(0.5, gravity=np.array(gravity, dtype=float)))
+
+    assert ran.ending.stopped_by == "command_failed"
+    assert "is no direction, so a fall would not be seen" in (ran.ending.reason or "")
+    assert ran.ending.fell is None
+    assert len(ran.log.rows) == 25
+
+
+def test_a_turn_rate_that_is_not_finite_stops_a_stage_that_watches_the_tilt():
+    ran = run(body=after(0.5, ang_vel=np.array([0.0, math.nan, 0.0])))
+
+    assert ran.ending.stopped_by == "command_failed"
+    assert "angular velocity is not finite" in (ran.ending.reason or "")
+
+
+def test_a_body_that_is_blind_from_the_start_is_not_moved_at_all():
+    ran = run(body=Puppet(turns=lambda _since, state: replace(state, gravity=np.zeros(3))))
+
+    assert ran.ending.stopped_by == "command_failed"
+    assert not any(stiffness.any() for _, stiffness, _ in ran.body.sent)
+
+
+def test_a_stage_that_hangs_needs_no_gravity_unless_a_rule_of_its_own_does():
+    blind = {"gravity": np.zeros(3)}
+
+    assert run(order(free_standing=False), body=after(0.5, **blind)).stop == ("completed", None)
+    watched = run(order(free_standing=False, rules=[TILT]), body=after(0.5, **blind))
+    assert watched.ending.stopped_by == "command_failed"
+
+
+@pytest.mark.parametrize("gravity", NO_DIRECTIONS)
+def test_a_row_without_a_tilt_says_nothing_about_a_fall(gravity: tuple[float, ...]):
+    state = replace(Puppet().read(), gravity=np.array(gravity, dtype=float))
+
+    row = Layout(contract(), state).row(
+        state, t=0.0, tick=0, command=np.zeros(3), targets=DEFAULT, action=None, fall=0
+    )
+
+    assert row[-1] is None
