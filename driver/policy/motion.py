@@ -1,15 +1,16 @@
 """From a policy's action to what the motors are told: targets, gains, the ramp and the clamp."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from driver.bodies.base import Array
 from driver.contract.document import Contract
+from driver.contract.pose import TOUCH, Span
 from driver.policy.order import Limits, StageOrder
 
 LEAST_STIFFNESS = 0.1  # the share that the ramp begins with
-TOUCH = 1e-6
 
 
 class TooFar(Exception):
@@ -29,6 +30,10 @@ class Motors:
         """The nearest targets inside the limits, and whether any had to be moved."""
         inside = np.minimum(np.maximum(targets, self.low), self.high)
         return inside, bool((inside != targets).any())
+
+    def spans(self, joints: Sequence[str]) -> dict[str, Span]:
+        """Joint -> its lowest and highest position."""
+        return dict(zip(joints, zip(self.low.tolist(), self.high.tolist(), strict=True), strict=True))
 
     def outside(self, targets: Array) -> int | None:
         """The first joint whose target is outside its limits, by place."""

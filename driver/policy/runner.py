@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from driver.bodies.base import Array, Body, BodyError, Plan
+from driver.contract.pose import default_outside
 from driver.policy.abort import AbortWatch, blindness, readings, rules_for, tilt_deg, tilt_threshold
 from driver.policy.braking import brake, damp
 from driver.policy.commands import STOP_AFTER_S, Constant, Source, limited
@@ -96,6 +97,7 @@ class _StageRun:
         try:
             self._look(self.pace.here())
             self._check_senses()
+            self._check_default()
             self._ramp()
             return self._walk()
         except Stopped as stop:
@@ -136,7 +138,8 @@ class _StageRun:
             raise Stopped("command_failed", str(error)) from None
         began = self.tick.now
         while (elapsed := self.tick.now - began) < ramp.duration_s - 1e-9:
-            targets, share = ramp.at(elapsed)
+            wanted, share = ramp.at(elapsed)
+            targets, _ = self.motors.clamped(wanted)  # the robot may hang beyond its limits
             rule = self._tripped(targets)
             if rule is not None:
                 self._write(elapsed, 0, Constant().command(elapsed), targets, None)
@@ -255,3 +258,8 @@ class _StageRun:
         needs = any(term.name == "base_lin_vel" for term in self.contract.observation)
         if needs and self.tick.state.lin_vel is None:
             raise Stopped("command_failed", "the policy needs base_lin_vel, which this body does not measure")
+
+    def _check_default(self) -> None:
+        outside = default_outside(self.contract, self.motors.spans(self.contract.joints))
+        if outside is not None:
+            raise Stopped("command_failed", outside)

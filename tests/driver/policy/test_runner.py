@@ -444,3 +444,33 @@ def test_a_row_without_a_tilt_says_nothing_about_a_fall(gravity: tuple[float, ..
     )
 
     assert row[-1] is None
+
+
+# Where the joints may go.
+
+
+@pytest.mark.parametrize("span", [(0.7, 1.5), (-1.5, 0.5)])
+def test_a_default_pose_beyond_the_boxs_limits_is_refused_before_anything_moves(span: tuple[float, float]):
+    ran = run(order(limits=Limits(ramp_s=0.1, joint_pos={"left_knee": span})))
+
+    assert ran.ending.stopped_by == "command_failed"
+    assert "the default pose has left_knee at 0.600 rad, outside" in (ran.ending.reason or "")
+    assert not any(stiffness.any() for _, stiffness, _ in ran.body.sent)
+
+
+def test_a_default_pose_beyond_the_bodys_own_limits_is_refused_too():
+    body = Puppet()
+    body.limits = np.tile([-0.5, 0.5], (4, 1))
+
+    assert "the default pose has left_knee" in (run(body=body).ending.reason or "")
+
+
+def test_no_target_of_the_ramp_is_beyond_the_limits_where_the_robot_hangs_beyond_them():
+    body = Puppet()
+    body.position = DEFAULT + np.array([0.0, 0.8, 0.0, 0.0])
+
+    ran = run(order(limits=Limits(ramp_s=1.0, joint_pos={"left_knee": (-1.0, 1.0)})), body=body)
+
+    assert ran.stop == ("completed", None)
+    assert max(targets[1] for targets, stiffness, _ in body.sent if stiffness.any()) == 1.0
+    assert ran.ending.clamped_ticks == 0
