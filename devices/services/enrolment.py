@@ -60,9 +60,11 @@ def create_device(
     Add a device and the code with which its box enrols.
 
     :raises RoleForbidden: for everybody but an owner of the account
-    :raises Unprocessable: for names that no contract of the robot has
+    :raises Unprocessable: for a robot of another account, and for names that no contract of the robot has
     """
     may_manage(by, owner)
+    if robot.owner_id != owner.pk:
+        raise Unprocessable(errors={"robot": ["It belongs to another account than the device would."]})
     names = contract_names(accepted_contracts, robot=robot)
     code = _new_code(at=at)
     device = Device.objects.create(

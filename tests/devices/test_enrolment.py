@@ -276,3 +276,21 @@ def test_without_its_event_nothing_of_an_enrolment_lands(lab, ana, new, key, mon
 
     assert list(Device.objects.values()) == before
     assert not new.device.keys.exists()
+
+
+def test_a_device_belongs_to_the_account_of_its_robot(lab: Account, ana: User) -> None:
+    elsewhere = factories.org("elsewhere", owner=ana)
+    robot = campaigns.robot(lab)
+
+    with pytest.raises(Unprocessable) as refused:
+        enrolment.create_device(
+            owner=elsewhere,
+            robot=robot,
+            name="bench",
+            accepted_contracts=[],
+            by=factories.actor(ana),
+            at=NOON,
+        )
+
+    assert list(refused.value.members["errors"]) == ["robot"]
+    assert not Device.objects.exists()

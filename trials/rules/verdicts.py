@@ -88,7 +88,7 @@ class WrongReplacement(VerdictRefused):
 
 class LineageEnded(VerdictRefused):
     slug = "lineage-ended"
-    said = "Its lineage has ended: nothing can be trained on from it."
+    said = "Its lineage has ended: nothing can be trained on from it, and it does not go on the robot."
 
 
 def check_verdict(facts: Facts, asked: Asked) -> None:
@@ -106,7 +106,7 @@ def check_verdict(facts: Facts, asked: Asked) -> None:
         raise HasVerdict
     if asked.option == "promote":
         _check_promotion(facts, asked)
-    if asked.option == "iterate" and facts.lineage_ended:
+    if asked.option in ("promote", "iterate") and facts.lineage_ended:
         raise LineageEnded
 
 

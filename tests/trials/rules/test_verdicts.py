@@ -102,6 +102,11 @@ def test_iterating_on_an_ended_lineage_is_refused():
     check("stop", lineage_ended=True)
 
 
+def test_a_checkpoint_that_was_stopped_does_not_go_on_the_robot():
+    with pytest.raises(LineageEnded):
+        check("promote", lineage_ended=True)
+
+
 def test_every_refusal_has_a_slug_of_its_own():
     slugs = [refusal.slug for refusal in VerdictRefused.__subclasses__()]
 
