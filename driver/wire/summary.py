@@ -133,7 +133,7 @@ def rederive(stages: Sequence[StageLog], judging: Judging) -> dict[str, Any]:
     return {
         "tilt_mean_deg": formulas.mean(tilt),
         "tilt_max_deg": formulas.number(tilt.max()) if tilt.size else None,
-        "asym_max_deg": max(_known(asym.values()), default=None),
+        "asym_max_deg": _worst(asym.values()),
         "asym_deg": asym,
         "tracking_error_rad": {joint: formulas.tracking(joint, columns) for joint in tracked},
     }
@@ -212,9 +212,12 @@ def _loop_hz(judged: StageLog | None) -> float | None:
     log = judged.log if judged else None
     if judged is None or log is None or judged.simulated_clock or "tick" not in log.columns:
         return None
-    first, last = log.ends("tick")
-    t = log.array("t")
-    return None if first is None or last is None else formulas.rate(last - first, t[-1] - t[0])
+    tick, t = log.array("tick"), log.array("t")
+    read = np.flatnonzero(~np.isnan(tick))
+    if not read.size:
+        return None
+    first, last = read[0], read[-1]
+    return formulas.rate(tick[last] - tick[first], t[last] - t[first])
 
 
 def _falls(stages: Sequence[StageLog]) -> int | None:
@@ -231,7 +234,9 @@ def _falls(stages: Sequence[StageLog]) -> int | None:
 
 
 def _shows_falls(stage: StageLog) -> bool:
-    return stage.log is not None and "fall" in stage.log.columns
+    """Whether the log has a reading of `fall`; a column of empty cells is no standing robot."""
+    log = stage.log
+    return log is not None and "fall" in log.columns and log.ends("fall")[0] is not None
 
 
 def _protection(stages: Sequence[StageLog], judging: Judging) -> dict[str, Any]:
@@ -318,6 +323,13 @@ def _oddities(log: Log) -> Iterable[str]:
         yield "the log has CRLF line ends"
     if others := sum(not is_listed(name) for name in log.columns):
         yield f"{others} columns that version 1 does not know were not looked at"
+
+
+def _worst(values: Iterable[float | None]) -> float | None:
+    """The largest, unless one is unknown, which may be larger."""
+    found = list(values)
+    known = list(_known(found))
+    return max(known) if known and len(known) == len(found) else None
 
 
 def _known(values: Iterable[float | None]) -> Iterator[float]:

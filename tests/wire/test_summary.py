@@ -11,7 +11,7 @@ from driver.wire.summary import Judging, RunFacts, StageLog
 from driver.wire.summary_shape import SUMMARY
 from tests import cases
 from tests.wire import samples
-from tests.wire.stages import FLOOR, LEVEL, STANDING, floor, log, numbers
+from tests.wire.stages import FLOOR, KNEE, LEVEL, STANDING, floor, log, numbers
 
 
 def g1() -> robot.Robot:
@@ -198,6 +198,31 @@ def test_a_pair_without_readings_has_no_asymmetry() -> None:
     assert numbers(floor({**LEVEL, "q:l": [1] * 4, "q:r": [None] * 4}))["asym_deg"] == {"knee": None}
 
 
+HIP = Pair(name="hip", left="hl", right="hr", mirror=-1)
+
+
+@pytest.mark.parametrize("pairs", [(KNEE, HIP), (HIP, KNEE)])
+@pytest.mark.parametrize("hip", [{}, {"q:hl": [0.0] * 4}, {"q:hl": [0.0] * 4, "q:hr": [None] * 4}])
+def test_the_worst_pair_is_unknown_while_a_judging_pair_is_unmeasured(
+    pairs: tuple[Pair, ...], hip: dict[str, list[float | None]]
+) -> None:
+    stage = floor({**LEVEL, "q:l": [0.1] * 4, "q:r": [0.0] * 4, **hip})
+
+    found = numbers(stage, judging=Judging(stage="floor", pairs=pairs))
+
+    assert found["asym_max_deg"] is None
+    assert found["asym_deg"] == {"knee": pytest.approx(math.degrees(0.1)), "hip": None}
+
+
+def test_the_worst_pair_is_the_largest_of_all_that_judge() -> None:
+    columns = {**LEVEL, "q:l": [0.1] * 4, "q:r": [0.0] * 4, "q:hl": [0.3] * 4, "q:hr": [0.0] * 4}
+
+    found = numbers(floor(columns), judging=Judging(stage="floor", pairs=[HIP, KNEE]))
+
+    assert found["asym_max_deg"] == pytest.approx(math.degrees(0.3))
+    assert numbers(floor(columns), judging=Judging(stage="floor"))["asym_max_deg"] is None
+
+
 def test_tracking_is_target_minus_measured_for_each_joint_that_has_both() -> None:
     found = numbers(
         floor(
@@ -235,6 +260,20 @@ def test_rates_are_over_the_whole_judged_stage() -> None:
     assert found["loop_hz"] == pytest.approx(100)
 
 
+@pytest.mark.parametrize(
+    "tick", [[None, 2, 4, 6], [0, 2, 4, None], [None, 2, 4, None], [0, None, None, 6], [0, 2, 4, 6]]
+)
+def test_the_loops_rate_is_over_the_time_in_which_ticks_were_read(tick: list[float | None]) -> None:
+    found = numbers(floor({**LEVEL, "t": [10, 10.02, 10.04, 10.06], "tick": tick}))
+
+    assert found["loop_hz"] == pytest.approx(100)
+
+
+@pytest.mark.parametrize("tick", [[None] * 4, [None, 2, None, None]])
+def test_fewer_than_two_ticks_give_no_rate(tick: list[float | None]) -> None:
+    assert numbers(floor({**LEVEL, "tick": tick}))["loop_hz"] is None
+
+
 def test_a_simulated_clock_keeps_no_loop_time() -> None:
     stage = floor({**LEVEL, "tick": [0, 1, 2, 3]}, simulated_clock=True)
 
@@ -266,6 +305,7 @@ def test_falls_are_rising_edges_over_the_stages_that_ran() -> None:
         floor({**LEVEL, "fall": [0] * 4}, free_standing=True),
         floor({**LEVEL, "fall": [0] * 4}),
         floor(LEVEL, **STANDING),
+        floor({**LEVEL, "fall": [None] * 4}, **STANDING),
         StageLog(name="floor", status="failed", **STANDING),
     ],
 )
@@ -280,6 +320,14 @@ def test_one_unguarded_stage_makes_the_falls_unknown() -> None:
     assert numbers(stage, teleop)["falls"] is None
     assert numbers(stage, teleop)["tilt_protection"] == {"armed": False, "threshold_deg": None}
     assert numbers(stage, StageLog(name="teleop", free_standing=True, status="not_run"))["falls"] == 0
+
+
+def test_one_standing_stage_without_a_reading_of_fall_makes_the_falls_unknown() -> None:
+    stage = floor({**LEVEL, "fall": [0, 1, 0, 0]}, **STANDING)
+    blank = log({**LEVEL, "fall": [None] * 4})
+
+    assert numbers(stage, StageLog(name="teleop", log=blank, **STANDING))["falls"] is None
+    assert numbers(stage, StageLog(name="hang", log=blank))["falls"] == 1
 
 
 def test_temperatures_are_what_the_stage_command_said_at_its_stop() -> None:
