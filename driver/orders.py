@@ -67,6 +67,7 @@ class StageCall:
                 },
                 "contract": dict(self.accepted.contract),
                 "onnx": str(self.accepted.onnx),
+                "onnx_sha256": self.accepted.token["checkpoint"]["onnx_sha256"],
                 "log": str(self.log()),
                 "limits": limits.as_order(config.limits),
                 "gains": self._gains(),

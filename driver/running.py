@@ -40,7 +40,7 @@ class Outcome:
     reason: str | None
     end: End | None
     said: Mapping[str, Any]
-    is_clean: bool
+    is_operators: bool  # an open-ended stage, ended as planned: by the operator
     output: bytes
 
 
@@ -75,6 +75,8 @@ def _watched(
     while process.status() is None:
         watch.check()
         if box.console.stop_asked.is_set() or stop_input.is_pressed() or stop_input.is_broken:
+            if call.stage["duration_s"] is None:
+                box.console.stop_asked.clear()  # it has ended this stage; another one ends the run
             return Cause.OPERATOR
         if box.leaving.by is not None:
             return Cause(box.leaving.by)
@@ -121,8 +123,9 @@ def make_safe(box: Box, call: StageCall) -> None:
 def _outcome(call: StageCall, cause: Cause | None, ended: Ended) -> Outcome:
     words = said.read(ended.output, call.command)
     status, reason, end = _judged(call, cause, ended, words)
+    is_operators = cause is Cause.OPERATOR and end is None
     return Outcome(
-        status=status, reason=reason, end=end, said=words, is_clean=ended.was_clean, output=ended.output
+        status=status, reason=reason, end=end, said=words, is_operators=is_operators, output=ended.output
     )
 
 
@@ -130,21 +133,22 @@ def _judged(
     call: StageCall, cause: Cause | None, ended: Ended, words: Mapping[str, Any]
 ) -> tuple[str, str | None, End | None]:
     """Status and reason of the stage, and the end of the run where it is one."""
-    if cause in (None, Cause.DEADLINE) and not ended.was_clean:
-        reason = words.get("reason") or ended.in_words()
-        stopped_by = words.get("stopped_by", "completed")
-        end = End("command_failed" if stopped_by == "completed" else stopped_by, f"{call.name}: {reason}")
-        return "failed", reason, end
+    reason, stopped_by = words.get("reason"), words.get("stopped_by", "completed")
+    by_itself = stopped_by not in ("completed", "operator")  # a rule, an emergency stop: what the command saw
+    if cause in (None, Cause.DEADLINE, Cause.OPERATOR) and not ended.was_clean:
+        is_cut_short = cause is Cause.OPERATOR and call.stage["duration_s"] is not None
+        usual = "operator" if is_cut_short else "command_failed"
+        reason = reason or ended.in_words()
+        return "failed", reason, End(stopped_by if by_itself else usual, f"{call.name}: {reason}")
+    if by_itself or (cause is None and stopped_by == "operator"):
+        return "aborted", reason, End(stopped_by, reason)
+    if cause is None:
+        return "done", reason, None
     if cause is Cause.DEADLINE:
         return "done", "stopped by the daemon at the end of its time", None
     if cause is Cause.OPERATOR and call.stage["duration_s"] is None:
         return "done", "ended by the operator", None
-    if cause is not None:
-        return "aborted", _REASONS[cause], End(cause.value, f"{call.name}: {_REASONS[cause]}")
-    stopped_by = words.get("stopped_by", "completed")
-    if stopped_by == "completed":
-        return "done", words.get("reason"), None
-    return "aborted", words.get("reason"), End(stopped_by, words.get("reason"))
+    return "aborted", _REASONS[cause], End(cause.value, f"{call.name}: {_REASONS[cause]}")
 
 
 _REASONS = {

@@ -99,8 +99,10 @@ class Trial:
         return End("completed")
 
     def _permitted(self, permission: Permission, call: StageCall) -> End | None:
-        """A go and the hub's fresh word for a stage after the start."""
+        """A go and the hub's fresh word for a stage after the start; none while a person must look."""
         while True:
+            if attention := self.box.journal.state.attention:
+                return End("driver_stopped", f"nothing starts before a person has looked: {attention}")
             try:
                 go = self._wait_for_go(permission, call)
             except NoGo as reason:
@@ -177,10 +179,10 @@ class Trial:
 
     def _operator_end(self, call: StageCall, outcome: Outcome) -> End | None:
         """An open-ended stage ends at the operator's stop; the run goes on where another stage follows."""
-        if not self.box.console.stop_asked.is_set():
-            return None
-        self.box.console.stop_asked.clear()
-        return End("operator", outcome.reason) if call is self.calls[-1] else None
+        if self.box.console.stop_asked.is_set():
+            return End("operator", f"stopped at the box after {call.name}")
+        is_last = call is self.calls[-1]
+        return End("operator", outcome.reason) if outcome.is_operators and is_last else None
 
     def _stage_run(self, call: StageCall) -> StageRun:
         return self.box.run.stages[call.n - 1]

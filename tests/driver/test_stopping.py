@@ -1,15 +1,19 @@
 """What stops a run: a person at the box, a revocation, a lost link, the daemon's own end."""
 
 import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
+import psutil
 import pytest
 
 from driver import console
+from driver.box import Box
 from driver.exits import Exit
 from driver.loop import Did
+from driver.stages import Waits
 from tests.driver.rig import papers
 from tests.driver.rig.box import TestBox, wait_for
 from tests.driver.rig.hub import Approval, FakeHub, NoAnswer, problem
@@ -70,6 +74,91 @@ def test_where_another_stage_follows_the_run_goes_on(walking: TestBox, hub: Fake
         walking.call("stop")
 
         assert outcome(hub, approval) == ("completed", ["done", "done"])
+
+
+def open_ended_then_floor(hub: FakeHub) -> Approval:
+    return hub.plan(stages=[papers.stage("warmup", duration_s=None, judged=False), papers.stage("floor")])
+
+
+@pytest.mark.parametrize("stop_command", [(), ("false",)])
+def test_an_open_ended_stage_that_had_to_be_killed_failed_and_ends_the_run(
+    box: TestBox, hub: FakeHub, stop_command: tuple[str, ...]
+) -> None:
+    approval = open_ended_then_floor(hub)
+    box.modes, box.stop_command = {"warmup": "stubborn"}, stop_command
+    loop = box.loop()
+
+    with operator_stops(loop.box, once=lambda: "walking" in box.notes()):
+        loop.step()
+
+    assert outcome(hub, approval) == ("command_failed", ["failed", "not_run"])
+    assert box.stages_ran() == ["warmup"]
+
+
+@contextmanager
+def meanwhile(act: Callable[[], object], *, once: Callable[[], object]) -> Iterator[None]:
+    """What somebody does as soon as they see something."""
+
+    def watch() -> None:
+        wait_for(once)
+        act()
+
+    somebody = threading.Thread(target=watch)
+    somebody.start()
+    yield
+    somebody.join()
+
+
+def operator_stops(box: Box, *, once: Callable[[], object]) -> AbstractContextManager[None]:
+    return meanwhile(lambda: box.console.answer({"ask": "stop"}, by="local ana"), once=once)
+
+
+def has_ended(box: TestBox) -> bool:
+    """The first stage's command is gone; what follows is its log, which takes until `log.settle_s`."""
+    return bool(box.stages_ran()) and not psutil.pid_exists(int(box.ran.read_text().split()[2]))
+
+
+def test_a_rule_that_the_command_reports_at_the_operators_stop_stays_the_reason(
+    box: TestBox, hub: FakeHub
+) -> None:
+    approval = open_ended_then_floor(hub)
+    box.modes = {"warmup": "rule-when-told"}
+    loop = box.loop()
+    loop.box.waits = Waits()
+
+    with operator_stops(loop.box, once=lambda: "walking" in box.notes()):
+        loop.step()
+
+    assert outcome(hub, approval) == ("abort_rule", ["aborted", "not_run"])
+    assert log_of(hub, approval)["summary"]["reason"] == "tilt_deg > 45"
+
+
+def test_while_a_person_must_look_no_later_stage_starts(box: TestBox, hub: FakeHub) -> None:
+    approval = hub.plan()
+    box.modes = {"hang": "no-log"}
+    loop = box.loop()
+
+    with meanwhile(lambda: loop.box.journal.attend("the arm is bent"), once=lambda: has_ended(box)):
+        loop.step()
+
+    assert outcome(hub, approval) == ("driver_stopped", ["done", "not_run"])
+    assert box.stages_ran() == ["hang"]
+
+
+@pytest.mark.parametrize("duration_s", [None, 1.0])
+def test_a_stop_while_the_log_settles_ends_the_run(
+    box: TestBox, hub: FakeHub, duration_s: float | None
+) -> None:
+    warmup = papers.stage("warmup", duration_s=duration_s, judged=False)
+    approval = hub.plan(stages=[warmup, papers.stage("floor")])
+    box.modes = {"warmup": "no-log"}
+    loop = box.loop()
+
+    with operator_stops(loop.box, once=lambda: has_ended(box)):
+        loop.step()
+
+    assert outcome(hub, approval) == ("operator", ["done", "not_run"])
+    assert box.stages_ran() == ["warmup"]
 
 
 def judging(stage: str) -> dict[str, Any]:

@@ -259,6 +259,7 @@ def test_the_command_gets_its_order_on_stdin_and_as_variables(box: TestBox, hub:
     order = read_order((box.folder / "order.json").read_bytes())
     variables = (box.folder / "variables.txt").read_text()
     assert order.stage.name == "floor"
+    assert order.onnx_sha256 == papers.sha256(order.onnx.read_bytes())
     assert "TRIAL_STAGE=floor" in variables
     assert 'TRIAL_VALUES={"command":[0,0,0]}' in variables
     assert "TRIAL_DURATION_S=1\n" in variables

@@ -75,6 +75,17 @@ def until_told(order: object) -> int:
     return 0
 
 
+def rule_when_told(order: object) -> int:
+    """A rule has stopped it by the time the signal comes."""
+    asked: list[int] = []
+    signal.signal(signal.SIGINT, lambda number, _: asked.append(number))
+    note("walking")
+    while not asked:
+        time.sleep(0.005)
+    say("abort_rule", reason="tilt_deg > 45", fell=True)
+    return 0
+
+
 def stubborn(order: object) -> int:
     for each in (signal.SIGINT, signal.SIGTERM):
         signal.signal(each, signal.SIG_IGN)
@@ -130,6 +141,7 @@ def note(text: str) -> None:
 MODES = {
     "silent": silent,
     "until-told": until_told,
+    "rule-when-told": rule_when_told,
     "stubborn": stubborn,
     "runaway": runaway,
     "abort": abort,
