@@ -15,7 +15,7 @@ from trials.models import RunSheet, TrialLogFile, Verdict
 from trials.readings import SessionReading, TrialLine, TrialReading
 from trials.rules.bracket import BRACKETED, sentence
 from trials.rules.drafting import CHANGEABLE
-from trials.rules.noise import ORDER_IS_RISK
+from trials.rules.noise import ORDER_BY_STEP, ORDER_IS_RISK
 from trials.rules.status import STATUSES
 from trials.schemas import (
     BracketField,
@@ -129,7 +129,7 @@ class SessionAnswer(serializers.Serializer[SessionReading]):
         return sentence(reading.bracket)
 
     def get_order_says(self, reading: SessionReading) -> str:
-        return ORDER_IS_RISK
+        return ORDER_IS_RISK if any(trial.sim for trial in reading.trials) else ORDER_BY_STEP
 
 
 class SessionDetail(SessionAnswer):

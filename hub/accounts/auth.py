@@ -99,7 +99,7 @@ def check_csrf(request: HttpRequest) -> None:
     check = _CsrfCheck(lambda _: HttpResponse())
     check.process_request(request)
     if reason := check.process_view(request, _no_view, (), {}):
-        raise CsrfRefused(str(reason))
+        raise CsrfRefused(f"Send the value of the cookie csrftoken as the header X-CSRFToken. {reason}")
 
 
 def hash_secret(secret: str) -> str:

@@ -7,6 +7,7 @@ from django.test import Client
 
 from hub.accounts.models import User
 from tests.factories import client
+from tests.hub.campaigns import factories as campaigns
 from tests.trials import factories as made
 from tests.trials.factories import Bench
 from trials.models import TrialSession
@@ -39,6 +40,7 @@ def test_a_sessions_page_shows_the_order_and_that_it_decides_nothing(
 ) -> None:
     shown = page(ana, f"/trial-sessions/{session.pk}")
 
+    assert "so order and risk are one variable here" in shown
     assert shown.index("1. control") < shown.index("2. candidate") < shown.index("3. control")
     assert "decides nothing" in shown
 
@@ -59,6 +61,15 @@ def test_a_trial_that_has_not_run_shows_dashes_and_no_zero(bench: Bench, ana: Us
 
     assert "… pending" in shown
     assert "0.00°" not in shown
+
+
+def test_an_order_behind_which_no_simulation_stands_says_so(bench: Bench, ana: User) -> None:
+    unmeasured = campaigns.checkpoint(bench.campaign, run="walk-9", step=1)
+    session = bench.session(
+        controls=[unmeasured], candidates=[campaigns.checkpoint(bench.campaign, run="walk-9", step=2)]
+    )
+
+    assert "so they run by step" in page(ana, f"/trial-sessions/{session.pk}")
 
 
 @pytest.mark.parametrize("path", ["/trial-sessions/{session}", "/trials/{trial}"])

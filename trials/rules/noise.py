@@ -23,8 +23,12 @@ from trials.rules.student import t_quantile
 MIN_PAIRS = 3
 ONE_RUN = "one run, no interval"
 ORDER_IS_RISK = (
-    "Candidates ran in the order of their risk in simulation, so order and risk are one variable here: "
+    "Candidates run in the order of their risk in simulation, so order and risk are one variable here: "
     "a drift of the session falls hardest on the riskiest."
+)
+ORDER_BY_STEP = (
+    "Nothing is known of the candidates' risk in simulation, so they run by step: "
+    "a drift of the session falls hardest on the last."
 )
 COMPARED = (
     Measure("tilt_mean_deg"),

@@ -40,7 +40,7 @@ def run(folder: Path, *, cast: Cast, once: bool, stop: threading.Event) -> None:
     with hub(folder=folder / "hub", origin=origin) as link, Founder(origin) as founder:
         founder.arrive(link, name="Demo founder", email=EMAIL, password=PASSWORD)
         session = Story(founder=founder, origin=origin, folder=folder, say=say, cast=cast).tell()
-        say(f"Every step held. The session: {origin}/trial-sessions/{session}")
+        say("Every step held." if once else f"Every step held: {origin}/trial-sessions/{session}")
         if not once:
             say(f"The hub goes on running. Sign in as {EMAIL} with the password {PASSWORD}; Ctrl-C ends it.")
             stop.wait()
