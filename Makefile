@@ -12,7 +12,7 @@ hub: .venv/.ready
 	$(BIN)/python manage.py serve $(ARGS)
 
 test: .venv/.ready
-	$(BIN)/python -m pytest -n 2 -m "not slow" $(ARGS)
+	$(BIN)/python -m pytest -n 2 --dist loadgroup -m "not slow" $(ARGS)
 
 test-slow: .venv/.ready
 	$(BIN)/python -m pytest -m slow $(ARGS)

@@ -13,6 +13,8 @@ from tests.contract.live import live_hub
 G1 = Path(__file__).parents[1] / "driver" / "g1"
 CODE = ("driver", "hub", "devices", "trials")
 
+pytestmark = pytest.mark.xdist_group("another-robot")  # told once, not once a worker
+
 
 @pytest.fixture(scope="module")
 def session(tmp_path_factory):

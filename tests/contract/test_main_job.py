@@ -9,6 +9,8 @@ from tests.contract.live import POLLUTED, live_hub
 
 TIED, EARLY, NOLAG = CANDIDATES
 
+pytestmark = pytest.mark.xdist_group("main-job")  # told once, not once a worker
+
 
 @dataclass(frozen=True)
 class Told:

@@ -15,6 +15,8 @@ from hub.web.demo.processes import LINK, free_port
 
 UP = "The hub is at"
 
+pytestmark = pytest.mark.xdist_group("serve")  # told once, not once a worker
+
 
 @contextmanager
 def serving(folder, origin):
