@@ -28,12 +28,25 @@ def _run(args: argparse.Namespace) -> int:
     waiting = console.Waiting(**shown)
     for line in waiting.in_words():
         print(line)
-    if (
-        not args.yes
-        and sys.stdin.isatty()
-        and input(f"start {waiting.stage}? [y/N] ").lower() not in ("y", "yes")
-    ):
+    if not (args.yes or _confirmed(waiting.stage)):
         return Exit.FAILED
     answer = console.ask(folder, ask="go", ticket=waiting.ticket)
     print(answer["said"], file=sys.stdout if answer["ok"] else sys.stderr)
     return Exit.OK if answer["ok"] else Exit.FAILED
+
+
+def _confirmed(stage: str) -> bool:
+    if not sys.stdin.isatty():
+        print(
+            "not started: there is no terminal to ask at; --yes starts it without the question",
+            file=sys.stderr,
+        )
+        return False
+    try:
+        answer = input(f"start {stage}? [y/N] ")
+    except EOFError:
+        answer = ""
+    if answer.strip().lower() in ("y", "yes"):
+        return True
+    print("not started", file=sys.stderr)
+    return False

@@ -1,6 +1,8 @@
 """Consent permits, and a person beside the robot starts: stage by stage, and only what they were shown."""
 
 import json
+import os
+import subprocess
 from typing import Any
 
 import pytest
@@ -44,6 +46,16 @@ def waits_for(box: TestBox, stage: str) -> dict[str, Any]:
     return found
 
 
+def answered_at_a_terminal(box: TestBox, answer: str) -> subprocess.CompletedProcess[str]:
+    ours, theirs = os.openpty()
+    try:
+        os.write(ours, answer.encode())
+        return box.run_words(box.command("go"), stdin=theirs)
+    finally:
+        os.close(ours)
+        os.close(theirs)
+
+
 def test_nothing_moves_and_nothing_is_started_without_a_go(person: TestBox, hub: FakeHub) -> None:
     approval = hub.plan()
     with person.daemon():
@@ -59,10 +71,10 @@ def test_each_stage_waits_for_its_own_go(person: TestBox, hub: FakeHub) -> None:
     approval = hub.plan()
     with person.daemon():
         waits_for(person, "hang")
-        first = person.call("go")
+        first = person.call("go", "--yes")
         waits_for(person, "floor")
         assert person.stages_ran() == ["hang"]
-        second = person.call("go")
+        second = person.call("go", "--yes")
         wait_for(lambda: hub.logs)
 
     assert (first.returncode, second.returncode) == (Exit.OK, Exit.OK)
@@ -75,13 +87,49 @@ def test_a_go_shows_trial_stage_limits_and_digest(person: TestBox, hub: FakeHub)
     approval = hub.plan()
     with person.daemon():
         waits_for(person, "hang")
-        done = person.call("go")
+        done = person.call("go", "--yes")
 
     assert approval.sheet["trial_id"] in done.stdout
     assert "(control, walk-7 step 700)" in done.stdout
     assert "hang (1 of 2), 1 s" in done.stdout
     assert "tilt 60°" in done.stdout
     assert approval.token["payload"]["run_sheet_sha256"][:8] in done.stdout
+
+
+def test_without_a_terminal_and_without_yes_nothing_starts(person: TestBox, hub: FakeHub) -> None:
+    hub.plan()
+    with person.daemon():
+        waits_for(person, "hang")
+        done = person.call("go")
+
+        assert done.returncode == Exit.FAILED
+        assert "--yes" in done.stderr
+        assert waits_for(person, "hang")
+    assert person.stages_ran() == []
+
+
+@pytest.mark.parametrize("answer", ["n\n", "\n", "\x04"])
+def test_anything_but_yes_starts_nothing_and_says_so(person: TestBox, hub: FakeHub, answer: str) -> None:
+    hub.plan()
+    with person.daemon():
+        waits_for(person, "hang")
+        done = answered_at_a_terminal(person, answer)
+
+        assert done.returncode == Exit.FAILED
+        assert done.stderr.splitlines()[-1].endswith("not started")
+        assert waits_for(person, "hang")
+    assert person.stages_ran() == []
+
+
+def test_a_yes_at_the_terminal_starts_the_stage(person: TestBox, hub: FakeHub) -> None:
+    hub.plan()
+    with person.daemon():
+        waits_for(person, "hang")
+        done = answered_at_a_terminal(person, "y\n")
+        waits_for(person, "floor")
+
+    assert done.returncode == Exit.OK
+    assert person.stages_ran() == ["hang"]
 
 
 def test_the_go_input_of_the_box_is_a_go(person: TestBox, hub: FakeHub) -> None:
@@ -126,7 +174,7 @@ def test_a_revocation_takes_away_what_waits(person: TestBox, hub: FakeHub) -> No
         approval.state = "revoked"
         wait_for(lambda: console.ask(person.state_dir, ask="waiting")["waiting"] is None)
 
-        assert person.call("go").returncode == Exit.FAILED
+        assert person.call("go", "--yes").returncode == Exit.FAILED
     assert hub.kinds() == []
 
 

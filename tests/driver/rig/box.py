@@ -128,11 +128,14 @@ class TestBox:
         self.write_config()
         return self.run_words(self.command(*words))
 
-    def run_words(self, words: list[str]) -> subprocess.CompletedProcess[str]:
+    def run_words(
+        self, words: list[str], *, stdin: int = subprocess.DEVNULL
+    ) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             words,
             cwd=ROOT,
             env=_environment(),
+            stdin=stdin,
             capture_output=True,
             text=True,
             timeout=60,
