@@ -28,17 +28,27 @@ def enrol(config: Config, code: str, *, clock: Clock) -> Pins:
     :raises EnrolmentRefused: for a text that is no code, and for a hub that is not the one that made it
     :raises HubRefused: for a code that is wrong, spent or too old
     """
-    match = CODE.fullmatch(code)
-    if match is None:
-        raise EnrolmentRefused("that is no enrolment code: 20 characters, a dot, and 16 of 0-9 a-f")
+    fingerprint = fingerprint_in(code)
     state_dir, key_file = config.device.state_dir, config.device.key_file
     key = keys.load(key_file) if key_file.exists() else keys.generate(key_file)
     payload = statements.enrol_payload(code=code, public_key=key.verify_key.encode(), at=clock.now())
     answer = hub.enrol(config.hub.url, canonical.dumps(signatures.sign(payload, key)))
-    pinned = _pinned(answer, url=config.hub.url, fingerprint=match[1])
+    pinned = _pinned(answer, url=config.hub.url, fingerprint=fingerprint)
     Journal.create(state_dir)
     pins.save(state_dir, pinned)
     return pinned
+
+
+def fingerprint_in(code: str) -> str:
+    """
+    The fingerprint of the hub's key, which is the code's end.
+
+    :raises EnrolmentRefused: for a text that is no code
+    """
+    match = CODE.fullmatch(code)
+    if match is None:
+        raise EnrolmentRefused("that is no enrolment code: 20 characters, a dot, and 16 of 0-9 a-f")
+    return match[1]
 
 
 def _pinned(answer: dict[str, JSON], *, url: str, fingerprint: str) -> Pins:

@@ -29,9 +29,10 @@ def _run(args: argparse.Namespace) -> int:
     if pins.path_in(state_dir).exists() and not args.again:
         device_id = pins.load(state_dir).device_id
         raise enrolment.EnrolmentRefused(f"this box is enrolled as {device_id}; --again enrols it anew")
-    code = sys.stdin.readline() if args.code == "-" else args.code
+    code = (sys.stdin.readline() if args.code == "-" else args.code).strip()
+    enrolment.fingerprint_in(code)  # before the lock makes the state folder
     with assemble.locked(state_dir):
-        pinned = enrolment.enrol(config, code.strip(), clock=Clock())
+        pinned = enrolment.enrol(config, code, clock=Clock())
     print(f"enrolled as {pinned.device_id} at {pinned.url}")
     print(f"trusted: hub key {', '.join(pinned.keys)}, storage {', '.join(pinned.storage_hosts)}")
     return Exit.OK

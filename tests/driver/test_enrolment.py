@@ -122,6 +122,14 @@ def test_the_command_says_what_is_trusted_and_no_secret(fresh: TestBox, hub: Fak
     assert hub.code[:20] not in done.stdout + done.stderr
 
 
+def test_a_text_that_is_no_code_touches_nothing(fresh: TestBox) -> None:
+    done = fresh.call("enroll", "abc")
+
+    assert done.returncode == Exit.REFUSED
+    assert "no enrolment code" in done.stderr
+    assert not fresh.state_dir.exists()
+
+
 def test_an_enrolled_box_is_not_enrolled_again_by_accident(box: TestBox, hub: FakeHub) -> None:
     done = box.call("enroll", hub.code)
 
