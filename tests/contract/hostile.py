@@ -68,6 +68,15 @@ WRONG_VALUES: list[Any] = [
     {"id": {"id": {"id": []}}},
     ["x"] * 200,
 ]
+OF_TYPE: dict[str, Any] = {
+    "string": "x",
+    "integer": 1,
+    "number": 1.5,
+    "boolean": True,
+    "array": [],
+    "object": {},
+    "null": None,
+}
 IDS = (
     "%00",
     "trl_%00",

@@ -141,6 +141,12 @@ class Operation:
         return re.compile(re.sub(r"\\{\w+\\}", "[^/]+", re.escape(self.path)))
 
     @property
+    def fields(self) -> dict[str, set[str]]:
+        """The JSON types that each key of its body takes; nothing where the document leaves them open."""
+        schema = _resolved(self.said["requestBody"]["content"]["application/json"]["schema"])
+        return {name: set(_types(each)) for name, each in schema["properties"].items()}
+
+    @property
     def parameters(self) -> dict[str, dict[str, Any]]:
         return {name: each for name, each in self._parameters.items() if each["in"] == "query"}
 
@@ -163,6 +169,20 @@ def document() -> dict[str, Any]:
     """The document as it goes over the wire."""
     said: dict[str, Any] = json.loads(json.dumps(openapi.document()))
     return said
+
+
+def _resolved(schema: dict[str, Any]) -> dict[str, Any]:
+    name = schema.get("$ref", "").rpartition("/")[2]
+    found: dict[str, Any] = document()["components"]["schemas"][name] if name else schema
+    return found
+
+
+def _types(schema: dict[str, Any]) -> Iterator[str]:
+    schema = _resolved(schema)
+    said = schema.get("type", [])
+    yield from [said] if isinstance(said, str) else said
+    for each in schema.get("oneOf", ()):
+        yield from _types(each)
 
 
 @cache

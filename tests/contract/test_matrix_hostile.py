@@ -132,6 +132,24 @@ def test_a_body_that_is_no_object_is_422_and_so_is_an_unknown_key(
     assert list(said.json()["errors"]) == ["no such key"]
 
 
+@pytest.mark.parametrize(
+    ("operation", "field"), [(each, field) for each in WITH_BODY for field in each.fields], ids=str
+)
+def test_a_value_of_another_json_type_than_the_documents_is_422_and_named(
+    hub: World, callers_of: dict[str, Caller], sample_of: dict[str, Sample], operation: Operation, field: str
+) -> None:
+    sample, caller = sample_of[operation.id], callers_of[one_who_may(operation)]
+    takes = operation.fields[field] or set(hostile.OF_TYPE)
+
+    for wrong in (hostile.OF_TYPE[name] for name in hostile.OF_TYPE if name not in takes):
+        if isinstance(wrong, int) and not isinstance(wrong, bool) and "number" in takes:
+            continue
+        body = Sample(body={**sample.body, field: wrong}).raw
+        said = caller.call(operation.method, sample.path(operation), body)
+        assert said.status_code == 422, wrong
+        assert {name.partition(".")[0] for name in said.json()["errors"]} == {field}
+
+
 @THOROUGH
 @pytest.mark.parametrize("kind", EVENTS)
 def test_a_wrong_event_that_the_box_signed_is_a_problem(

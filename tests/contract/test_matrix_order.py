@@ -172,6 +172,20 @@ def test_an_invisible_thing_in_a_body_is_answered_like_an_absent_one(
     assert told(invisible)[0] in (404, 422)
 
 
+def test_a_session_of_an_invisible_device_is_answered_like_one_of_an_absent_device(
+    hub: World, callers_of: dict[str, Caller], sample_of: dict[str, Sample]
+) -> None:
+    body = {**sample_of["createTrialSession"].body, "campaign": None}
+
+    told = [
+        callers_of[kind].call("POST", f"{ROOT}/trial-sessions", Sample(body={**body, "device_id": pk}).raw)
+        for kind in ("owner", "operator", "key:write")
+        for pk in things(hub, "device")
+    ]
+
+    assert {(said.status_code, said.content) for said in told} == {(404, told[0].content)}
+
+
 @pytest.mark.parametrize("operation", [each for each in WITH_ID if each.takes_body], ids=str)
 def test_a_wrong_shape_is_422_only_about_what_is_there(
     hub: World, callers_of: dict[str, Caller], sample_of: dict[str, Sample], operation: Operation
