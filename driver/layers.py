@@ -72,7 +72,21 @@ def collect(*, flags: Mapping[str, str | None], environ: Mapping[str, str] | Non
 def _files(named: str | None, environ: Mapping[str, str]) -> tuple[Path, ...]:
     if named := named or environ.get(PREFIX + "CONFIG"):
         return (Path(named).absolute(),)
-    return tuple(path for path in (SYSTEM, user_file(environ)) if path.exists())
+    return tuple(path for path in places(environ) if path.exists())
+
+
+def places(environ: Mapping[str, str]) -> tuple[Path, Path]:
+    """Where a config is looked for when none is named."""
+    return SYSTEM, user_file(environ)
+
+
+def none_found(*, flags: Mapping[str, str | None], environ: Mapping[str, str] | None = None) -> str | None:
+    """What to do where no file is named and none lies in its place, or nothing."""
+    environ = os.environ if environ is None else environ
+    if _files(flags.get("config"), environ):
+        return None
+    looked = " and ".join(map(str, places(environ)))
+    return f"no config file was found at {looked}; copy driver/box.example.toml to one of them and edit it"
 
 
 def read(path: Path) -> Values:

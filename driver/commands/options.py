@@ -6,9 +6,10 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from driver import config
+from driver import config, layers
 from driver.config import Config
 from driver.exits import DriverError
+from driver.tables import ConfigError
 
 FLAGS = {"config": "config", "hub": "hub.url", "state_dir": "device.state_dir", "key_file": "device.key_file"}
 
@@ -23,7 +24,14 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def load(args: argparse.Namespace) -> Config:
-    return config.load(flags=_flags(args))
+    """:raises ConfigError: where there is no file at all, it also says where one belongs"""
+    flags = _flags(args)
+    try:
+        return config.load(flags=flags)
+    except ConfigError as error:
+        if remedy := layers.none_found(flags=flags):
+            raise ConfigError(f"{error}; {remedy}") from None
+        raise
 
 
 def state_dir(args: argparse.Namespace) -> Path:

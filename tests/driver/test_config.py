@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from driver import config, layers
-from driver.__main__ import COMMANDS
+from driver.__main__ import COMMANDS, main
+from driver.exits import Exit
 from driver.tables import ConfigError
 
 SOUND = """
@@ -219,6 +220,23 @@ def test_every_key_of_the_example_may_also_be_set_from_outside() -> None:
     }
 
     assert scalars == {section: set(keys) for section, keys in layers.SETTABLE.items()}
+
+
+@pytest.mark.parametrize("command", ["doctor", "status"])
+def test_without_any_file_the_places_and_the_example_are_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], command: str
+) -> None:
+    monkeypatch.setattr(layers, "SYSTEM", tmp_path / "system.toml")
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    monkeypatch.delenv("TRIAL_DRIVER_CONFIG", raising=False)
+
+    assert main([command]) != Exit.OK
+
+    said = "".join(capfd.readouterr())
+    assert "no config file was found" in said
+    assert str(tmp_path / "system.toml") in said
+    assert str(tmp_path / "trial-driver" / "config.toml") in said
+    assert "driver/box.example.toml" in said
 
 
 def test_the_handbook_names_every_subcommand_of_the_box() -> None:
