@@ -3,6 +3,7 @@
 import logging
 import os
 import subprocess
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -13,6 +14,8 @@ from driver import argv
 log = logging.getLogger("driver")
 
 AGAIN_S = 0.1
+LOOK_S = 2.0  # a command that still runs after this long waits for a press: none was there
+POLL_S = 0.02
 
 
 class Button:
@@ -27,8 +30,9 @@ class Button:
     ) -> None:
         self.words, self.folder, self.monotonic = list(words), folder, monotonic
         self.is_broken = False
+        self.needs_release = False  # a press counts only after the button was seen not pressed
         self._process: subprocess.Popen[bytes] | None = None
-        self._next = 0.0
+        self._next = self._asked = 0.0
 
     def is_pressed(self) -> bool:
         if not self.words or self.is_broken:
@@ -36,13 +40,16 @@ class Button:
         code = self._process.poll() if self._process else 1
         if code == 0:
             self._process = None
-            return True
+            return not self.needs_release
+        if self._process and (code is not None or self.monotonic() - self._asked > LOOK_S):
+            self.needs_release = False
         if code is not None and self.monotonic() >= self._next:
             self._ask()
         return False
 
     def _ask(self) -> None:
-        self._next = self.monotonic() + AGAIN_S
+        self._asked = self.monotonic()
+        self._next = self._asked + AGAIN_S
         try:
             self._process = subprocess.Popen(
                 self.words,
@@ -70,3 +77,28 @@ def watched(words: Sequence[str], folder: Path) -> Iterator[Button]:
         yield button
     finally:
         button.release()
+
+
+@contextmanager
+def asking(words: Sequence[str], folder: Path, asked: threading.Event) -> Iterator[Button]:
+    """Set `asked` at each press, from a thread of its own: no wait for a person or the hub may miss one."""
+    done = threading.Event()
+
+    def look() -> None:
+        if button.is_pressed() or button.is_broken:
+            button.needs_release = True
+            asked.set()
+
+    def watch() -> None:
+        while not done.wait(POLL_S):
+            look()
+
+    with watched(words, folder) as button:
+        look()
+        thread = threading.Thread(target=watch, name="stop input", daemon=True)
+        thread.start()
+        try:
+            yield button
+        finally:
+            done.set()
+            thread.join()

@@ -91,6 +91,7 @@ class Permission:
             self.box.console.waiting(waiting),
             buttons.watched(device.go_input, self.box.config.folder) as button,
         ):
+            button.needs_release = True  # one that is held or stuck would start every stage in a row
             while clock.monotonic() < until:
                 if by := self.box.console.go_by() or ("the box's go input" if button.is_pressed() else None):
                     return Go(by, clock.monotonic())
@@ -127,6 +128,7 @@ class Permission:
                 word = self._heard(lambda: box.mail.send_start(message), go)
         except HubUnreachable as error:
             log.warning("the start was not answered in time; the go has lapsed: %s", error)
+            self._keep_stop()
             return False
         except HubRefused as refused:
             raise self._forgotten_start(str(refused)) from None
@@ -145,6 +147,8 @@ class Permission:
         try:
             word = self._heard(lambda: self.box.hub.confirm_approval(approval_id), go)
         except HubUnreachable as error:
+            if self.box.console.stop_asked.is_set():
+                return End("operator", "stopped at the box")
             return End("link_lost", f"no word from the hub before the next stage: {error}")
         except AnswerRefused as refused:  # somebody on the way changed it: as good as no word
             return End("link_lost", f"the hub's word before the next stage was refused: {refused}")
@@ -160,7 +164,9 @@ class Permission:
                 word = self._read(call())
                 break
             except HubUnreachable:
-                if clock.monotonic() + AGAIN_S - go.at > GO_LASTS_S or self.box.leaving.wait(AGAIN_S):
+                if self.box.console.stop_asked.is_set() or clock.monotonic() + AGAIN_S - go.at > GO_LASTS_S:
+                    raise
+                if self.box.leaving.wait(AGAIN_S):
                     raise
         if clock.monotonic() - go.at > GO_LASTS_S:
             raise HubUnreachable("the answer came after the go had lapsed")
@@ -196,6 +202,12 @@ class Permission:
             go_by=go.by,
         )
         self.box.journal.change(run=run)
+
+    def _keep_stop(self) -> None:
+        """A start that the hub may yet count ends as the person said who stopped while it was asked."""
+        run = self.box.journal.state.run
+        if run is not None and self.box.console.stop_asked.is_set():
+            self.box.journal.change(run=replace(run, stopped_by="operator", reason="stopped at the box"))
 
     def _forgotten_start(self, reason: str) -> StartRefused:
         self.box.journal.change(run=None)

@@ -29,6 +29,8 @@ def make_safe(box: Box) -> None:
     call = _last_call(box, run)
     if call is not None:
         running.make_safe(box, call)
+    elif any(stage.status != "not_run" for stage in run.stages):
+        box.journal.attend("the stage that was cut off has no table in the config: no stop command was run")
 
 
 def end_run(box: Box) -> None:
@@ -61,7 +63,7 @@ def resolve_start(box: Box, offers: Sequence[Offer], *, in_hand: str | None) -> 
     used = (*box.journal.state.used, run.approval_id)[-KEEP_USED:]
     box.journal.change(run=replace(run, step=Step.STARTED), used=used)
     if run.reason is not None:
-        stop(box, End("driver_stopped", run.reason))
+        stop(box, End(run.stopped_by or "driver_stopped", run.reason))
     elif in_hand != run.approval_id:
         end_run(box)
 

@@ -9,7 +9,6 @@ from typing import Any
 
 from driver import said
 from driver.box import Box
-from driver.buttons import Button
 from driver.orders import StageCall
 from driver.permission import End
 from driver.stages import POLL_S, Ended, StageProcess, run_to_end
@@ -44,7 +43,7 @@ class Outcome:
     output: bytes
 
 
-def run_stage(box: Box, call: StageCall, watch: Watch, stop_input: Button, *, t0_s: float) -> Outcome:
+def run_stage(box: Box, call: StageCall, watch: Watch, *, t0_s: float) -> Outcome:
     """Start the stage's command, watch it, stop it. Afterwards nothing of it is alive."""
     order = box.run_folder(call.accepted.approval_id) / f"{call.n:02d}-{call.name}.order.json"
     order.write_bytes(call.order(t0_s=t0_s))
@@ -58,7 +57,7 @@ def run_stage(box: Box, call: StageCall, watch: Watch, stop_input: Button, *, t0
     )
     cause = None
     try:
-        cause = _watched(box, call, watch, stop_input, process)
+        cause = _watched(box, call, watch, process)
     finally:
         ended = process.stop()
         if not ended.was_clean:
@@ -66,15 +65,13 @@ def run_stage(box: Box, call: StageCall, watch: Watch, stop_input: Button, *, t0
     return _outcome(call, cause, ended)
 
 
-def _watched(
-    box: Box, call: StageCall, watch: Watch, stop_input: Button, process: StageProcess
-) -> Cause | None:
+def _watched(box: Box, call: StageCall, watch: Watch, process: StageProcess) -> Cause | None:
     """Wait for the command's end or for a cause to stop it; None when it ended by itself."""
     began = box.clock.monotonic()
     most = longest_s(call)
     while process.status() is None:
         watch.check()
-        if box.console.stop_asked.is_set() or stop_input.is_pressed() or stop_input.is_broken:
+        if box.console.stop_asked.is_set():
             if call.stage["duration_s"] is None:
                 box.console.stop_asked.clear()  # it has ended this stage; another one ends the run
             return Cause.OPERATOR

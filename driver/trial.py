@@ -49,7 +49,9 @@ class Trial:
         )
         with (
             box.console.stoppable(self.accepted.trial_id),
-            buttons.watched(box.config.device.stop_input, box.config.folder) as stop_input,
+            buttons.asking(
+                box.config.device.stop_input, box.config.folder, box.console.stop_asked
+            ) as stop_input,
             watch,
         ):
             permission = Permission(box, self.accepted, watch)
@@ -69,6 +71,9 @@ class Trial:
             go = self._wait_for_go(permission, self.calls[0])
         except NoGo as reason:
             log.info("nothing started: %s", reason)
+            return False
+        if self.box.console.stop_asked.is_set():
+            log.info("nothing started: stopped at the box")
             return False
         if self.box.clock.now() > self.accepted.latest_start:
             log.info("nothing started: the consent has expired")
@@ -133,13 +138,13 @@ class Trial:
 
     def _carry_out(self, call: StageCall, watch: Watch, stop_input: Button) -> End | None:
         """One stage: its start on disk, the command, its log kept, its gate; then its end on disk."""
-        if self.box.console.stop_asked.is_set():
+        if self.box.console.stop_asked.is_set() or stop_input.needs_release:
             return End("operator", f"stopped at the box before {call.name}")
         t0_s = self._t0_s()
         self._note_start(call, t0_s)
         log.warning("stage %s of %s starts", call.name, self.accepted.trial_id)
         began = self._seconds()
-        outcome = run_stage(self.box, call, watch, stop_input, t0_s=t0_s)
+        outcome = run_stage(self.box, call, watch, t0_s=t0_s)
         took = self._seconds() - began
         found = self._kept(call, outcome)
         end = outcome.end or self._failed_gate(call, found) or self._operator_end(call, outcome)

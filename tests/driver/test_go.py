@@ -132,14 +132,46 @@ def test_a_yes_at_the_terminal_starts_the_stage(person: TestBox, hub: FakeHub) -
     assert person.stages_ran() == ["hang"]
 
 
-def test_the_go_input_of_the_box_is_a_go(person: TestBox, hub: FakeHub) -> None:
-    person.settings["device"]["go_input"] = ["test", "-e", "pressed"]
-    (person.folder / "pressed").touch()
+def looks(box: TestBox) -> int:
+    """How often the go button was seen not pressed."""
+    path = box.folder / "looks"
+    return len(path.read_text()) if path.exists() else 0
+
+
+def test_a_go_input_that_is_held_starts_nothing(
+    person: TestBox, hub: FakeHub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("driver.permission.GO_WAIT_S", 0.5)
+    person.settings["device"]["go_input"] = ["true"]
     hub.plan()
 
     person.loop().step()
 
-    assert person.stages_ran() == ["hang", "floor"]
+    assert person.stages_ran() == []
+
+
+def test_the_stop_input_ends_a_wait_for_a_go(person: TestBox, hub: FakeHub) -> None:
+    person.settings["device"]["stop_input"] = ["true"]
+    hub.plan()
+
+    person.loop().step()
+
+    assert (hub.kinds(), person.stages_ran(), person.step()) == ([], [], None)
+
+
+def test_the_go_input_of_the_box_is_a_go(person: TestBox, hub: FakeHub) -> None:
+    person.settings["device"]["go_input"] = ["sh", "-c", "test -e pressed || { echo >> looks; exit 1; }"]
+    hub.plan()
+    with person.daemon():
+        for stage in ("hang", "floor"):
+            waits_for(person, stage)
+            (person.folder / "pressed").unlink(missing_ok=True)
+            seen = looks(person)
+            wait_for(lambda seen=seen: looks(person) > seen + 2)
+            (person.folder / "pressed").touch()
+            wait_for(lambda stage=stage: stage in person.stages_ran())
+        wait_for(lambda: hub.logs)
+
     assert hub.told("run_started")[0]["data"]["go_by"] == "the box's go input"
 
 
