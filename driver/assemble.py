@@ -1,9 +1,10 @@
 """From the box config to a daemon: what it needs is there, whole and private, or it does not start."""
 
+import difflib
 import fcntl
 import os
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -40,6 +41,7 @@ def box(config: Config, *, clock: Clock | None = None) -> Box:
         raise NotEnrolled(f"this box is enrolled at {pinned.url}, but hub.url is {config.hub.url}")
     key = keys.load(config.device.key_file)
     robot = load_robot(config.device.robot)
+    check_joints(config, robot)
     hub = Hub(url=pinned.url, device_id=pinned.device_id, key=key, clock=clock)
     journal = Journal.open(state_dir)
     mail = Mail(hub=hub, journal=journal, outbox=Outbox(state_dir / "outbox"), key=key, clock=clock)
@@ -64,6 +66,25 @@ def load_robot(path: Path | None) -> Robot:
         return robot_from_document(tomllib.loads(path.read_text("utf-8")))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, BadRobot) as error:
         raise ConfigError(f"device.robot: {path}: {error}") from None
+
+
+def check_joints(config: Config, robot: Robot) -> None:
+    """
+    A limit on a joint that the robot has not would limit nothing, silently.
+
+    :raises ConfigError: naming the joint
+    """
+    named = {f"limits.joint_pos.{joint}": joint for joint in config.limits.joint_pos}
+    for profile, gains in config.gains.items():
+        for key in ("stiffness", "damping"):
+            value = getattr(gains, key)
+            if isinstance(value, Mapping):
+                named |= {f"gains.{profile}.{key}.{joint}": joint for joint in value}
+    for path, joint in named.items():
+        if joint not in robot.joints:
+            near = difflib.get_close_matches(joint, robot.joints, n=1)
+            meant = f"; did you mean {near[0]!r}?" if near else ""
+            raise ConfigError(f"{path}: {robot.slug} has no such joint{meant}")
 
 
 @contextmanager

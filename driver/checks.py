@@ -93,6 +93,10 @@ def robot(patient: Patient) -> str:
         found = assemble.load_robot(patient.config.device.robot)
     except DriverError as error:
         raise Wrong(str(error), "mend the robot file; `device.robot` names it") from None
+    try:
+        assemble.check_joints(patient.config, found)
+    except DriverError as error:
+        raise Wrong(str(error), "correct the joint's name in the config file") from None
     return f"{found.slug}, {len(found.joints)} joints, {len(found.pairs)} pairs"
 
 

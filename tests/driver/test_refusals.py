@@ -9,6 +9,7 @@ from nacl.signing import SigningKey
 
 from driver import pins
 from driver.loop import Did
+from driver.tables import ConfigError
 from driver.wire.sheet import sheet_digest
 from tests.driver.rig import papers
 from tests.driver.rig.box import TestBox
@@ -262,3 +263,24 @@ def test_a_log_that_could_not_be_written_is_said_before_the_start(box: TestBox, 
     box.settings = {"stages.floor": {"command": ["true"], "log": "/proc/nowhere/{stage}.csv"}}
 
     assert "this box cannot write /proc/nowhere" in refused(box, hub)
+
+
+@pytest.mark.parametrize(
+    ("changed", "named"),
+    [
+        ({"limits": {"joint_pos": {"left_kne_joint": [-1.0, 1.0]}}}, "limits.joint_pos.left_kne_joint"),
+        (
+            {"gains.soft": {"stiffness": {"left_kne_joint": 60.0}, "damping": 3.0}},
+            "gains.soft.stiffness.left_kne_joint",
+        ),
+    ],
+)
+def test_a_limit_on_a_joint_that_the_robot_has_not_is_refused_at_start(
+    box: TestBox, changed: dict[str, Any], named: str
+) -> None:
+    box.settings |= changed
+
+    with pytest.raises(
+        ConfigError, match=f"{named}: hopper has no such joint; did you mean 'left_knee_joint'"
+    ):
+        box.box()
