@@ -5,7 +5,7 @@ from typing import Any
 
 from driver import facts, journal, pins
 from driver.config import Config
-from driver.journal import Run, State
+from driver.journal import Run, State, Step
 
 
 def on_disk(config: Config) -> dict[str, Any]:
@@ -25,6 +25,20 @@ def on_disk(config: Config) -> dict[str, Any]:
         "refused_events": len(list((state_dir / "outbox" / "refused").glob("*.json"))),
         "free_bytes": facts.free_bytes(state_dir),
     }
+
+
+def with_daemon(said: dict[str, Any], daemon: dict[str, Any] | None) -> dict[str, Any]:
+    """
+    Add what a running daemon says; none runs where it is None.
+
+    While a stage runs, the journal has it as aborted, which it is if the power goes now. A daemon that lives
+    makes that "running".
+    """
+    run = said["run"]
+    if run and daemon is not None and run["step"] == Step.STAGE:
+        begun = [stage for stage in run["stages"] if stage["status"] != "not_run"]
+        begun[-1]["status"] = "running"
+    return {**said, "daemon": daemon}
 
 
 def of_state(state: State) -> dict[str, Any]:

@@ -21,10 +21,10 @@ def _run(args: argparse.Namespace) -> int:
     from driver import console, status
 
     config = options.load(args)
-    said = status.on_disk(config)
     try:
-        said["daemon"] = console.ask(config.device.state_dir, ask="status")
+        daemon = console.ask(config.device.state_dir, ask="status")
     except console.NoDaemon:
-        said["daemon"] = None
+        daemon = None
+    said = status.with_daemon(status.on_disk(config), daemon)
     print(json.dumps(said) if args.json else "\n".join(status.in_words(said)))
     return Exit.OK

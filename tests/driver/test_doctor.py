@@ -12,6 +12,7 @@ from driver.checks import CHECKS, Patient, examine
 from driver.exits import Exit
 from driver.hub import client
 from driver.journal import Journal
+from tests.driver.rig import papers
 from tests.driver.rig.box import TestBox, wait_for
 from tests.driver.rig.hub import FakeHub, problem
 
@@ -205,6 +206,17 @@ def test_status_shows_what_runs_and_what_waits(box: TestBox, hub: FakeHub) -> No
     assert said["daemon"]["waiting"]["stage"] == "hang"
     assert said["daemon"]["hub_heard_s_ago"] < 30
     assert said["run"] is None
+
+
+def test_status_says_that_a_stage_runs_while_it_does(box: TestBox, hub: FakeHub) -> None:
+    box.modes = {"default": "until-told"}
+    hub.plan(stages=[papers.stage("warmup", duration_s=None, judged=False), papers.stage("floor")])
+    with box.daemon():
+        wait_for(lambda: "walking" in box.notes())
+
+        done = box.call("status")
+
+    assert "(warmup running, floor not_run)" in done.stdout
 
 
 def test_status_says_what_needs_a_person(box: TestBox) -> None:
