@@ -56,8 +56,14 @@ def refused(reason: str) -> Ending:
 
 
 def failed(ending: Ending, reason: str) -> Ending:
-    """The same, except that the command has failed in the end."""
-    return replace(ending, stopped_by="command_failed", reason=reason)
+    """The same, except that the command has failed in the end; what had stopped it before is said too."""
+    before = (
+        ending.reason
+        if ending.stopped_by == "command_failed"
+        else str(Stopped(ending.stopped_by, ending.reason))
+    )
+    said = reason if not before or before == reason else f"{reason} (before that: {before})"
+    return replace(ending, stopped_by="command_failed", reason=said)
 
 
 def say(ending: Ending, out: TextIO) -> None:

@@ -3,7 +3,6 @@
 import contextlib
 import os
 import queue
-import sys
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -51,10 +50,17 @@ class LogFile:
     """
 
     def __init__(
-        self, path: Path, *, may_wait: bool, size: int = QUEUE_ROWS, open_sink: OpenSink = CsvFile
+        self,
+        path: Path,
+        *,
+        may_wait: bool,
+        size: int = QUEUE_ROWS,
+        close_within_s: float = CLOSE_WITHIN_S,
+        open_sink: OpenSink = CsvFile,
     ) -> None:
         self.error: OSError | None = None
         self.dropped = 0
+        self._close_within_s = close_within_s
         self._path, self._may_wait, self._open_sink = path, may_wait, open_sink
         self._rows: queue.Queue[Row | None] = queue.Queue(size)
         self._thread: threading.Thread | None = None
@@ -83,17 +89,27 @@ class LogFile:
             self.dropped += 1
 
     def close(self) -> None:
-        """Write what waits, then close the file. What a stuck disk still holds back after a while is lost."""
+        """
+        Write what waits, then close the file. What a stuck disk still holds back after a while is lost.
+
+        Whatever the file lacks then is in `error`.
+        """
         if self._thread is None:
             return
-        try:
-            self._rows.put(None, timeout=CLOSE_WITHIN_S)
-        except queue.Full:
-            print("the log's disk does not keep up", file=sys.stderr)
-            return
-        self._thread.join(CLOSE_WITHIN_S)
+        with contextlib.suppress(queue.Full):
+            self._rows.put(None, timeout=self._close_within_s)
+            self._thread.join(self._close_within_s)
+        self.error = self.error or self._lost()
+
+    def _lost(self) -> OSError | None:
+        if self._thread is not None and self._thread.is_alive():
+            waiting = self._rows.qsize() + self.dropped
+            return OSError(
+                f"its disk does not keep up: it is not closed, and up to {waiting + 1} rows are lost"
+            )
         if self.dropped:
-            print(f"{self.dropped} rows were dropped: the log's disk does not keep up", file=sys.stderr)
+            return OSError(f"its disk does not keep up: {self.dropped} rows were dropped")
+        return None
 
     def _drain(self, columns: tuple[str, ...]) -> None:
         waiting = iter(self._rows.get, None)

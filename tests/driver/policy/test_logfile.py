@@ -55,6 +55,7 @@ def test_a_stuck_disk_holds_up_no_tick_and_lost_rows_are_counted(tmp_path: Path)
         stuck.free.set()
 
     assert log.dropped == 2
+    assert "2 rows were dropped" in str(log.error)
     assert [row[0] for row in stuck.rows] == [0.0, 1, 2, 3]
 
 
@@ -88,3 +89,44 @@ def test_a_disk_that_is_full_blocks_nobody(tmp_path: Path):
                 log.write([tick, 0.0])
 
     assert isinstance(log.error, OSError)
+
+
+def test_a_log_that_is_whole_has_no_error(tmp_path: Path):
+    with LogFile(tmp_path / "log", may_wait=False) as log:
+        log.open(COLUMNS)
+        log.write([0.0, 0.0])
+
+    assert log.error is None
+
+
+@pytest.mark.parametrize("size", [1, 10])
+def test_a_log_that_a_stuck_disk_keeps_open_is_not_whole(tmp_path: Path, size: int):
+    """With room in the queue for its end, and without."""
+    stuck = Stuck()
+    with LogFile(
+        tmp_path / "log",
+        may_wait=False,
+        size=size,
+        close_within_s=0.01,
+        open_sink=lambda _path, _columns: stuck,
+    ) as log:
+        log.open(COLUMNS)
+        log.write([0.0, 0.0])
+        assert stuck.begun.wait(10)
+        log.write([1.0, 0.0])
+
+    assert "it is not closed" in str(log.error)
+    stuck.free.set()
+
+
+class Unclosed(Full):
+    def write(self, _row: Sequence[float | None]) -> None:
+        pass
+
+
+def test_a_log_that_cannot_be_closed_is_not_whole(tmp_path: Path):
+    with LogFile(tmp_path / "log", may_wait=True, open_sink=Unclosed) as log:
+        log.open(COLUMNS)
+        log.write([0.0, 0.0])
+
+    assert "No space left" in str(log.error)
