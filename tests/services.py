@@ -61,23 +61,28 @@ def ensure(kind: str) -> dict[str, Any]:
 
 
 def _start(kind: str, folder: Path) -> None:
+    """
+    Start a service as nobody's child: the driver's tests end children of theirs that left their session.
+    """
     folder.mkdir()
-    with (folder / "out").open("wb") as out:
-        process = subprocess.Popen(
+    said = folder.with_suffix(".out")
+    with said.open("wb") as out:
+        subprocess.run(
             [sys.executable, "-m", "tests.services", kind, str(folder), os.environ["HUB_TEST_OWNER"]],
             cwd=ROOT,
             stdin=subprocess.DEVNULL,
             stdout=out,
             stderr=out,
             start_new_session=True,  # Ctrl-C is for the tests; this one sees them end
+            check=True,
         )
     deadline = time.monotonic() + START_WITHIN
     while not (folder / "ready.json").exists():
-        if process.poll() is not None or time.monotonic() > deadline:
-            said = (folder / "out").read_text(errors="replace")[-3000:]
-            raise RuntimeError(f"the tests' {kind} does not start:\n{said}")
+        if not folder.exists() or time.monotonic() > deadline:
+            raise RuntimeError(
+                f"the tests' {kind} does not start:\n{said.read_text(errors='replace')[-3000:]}"
+            )
         time.sleep(0.02)
-    process.returncode = 0  # it stays; nobody here waits for it
 
 
 # What follows runs in the service's own process.
@@ -279,4 +284,6 @@ def _stop(server: "subprocess.Popen[bytes]", number: int) -> None:
 
 
 if __name__ == "__main__":
+    if os.fork():
+        os._exit(0)
     main(sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]))
