@@ -18,7 +18,10 @@ from tests.services import ROOT
 
 HOUR_AGO = timezone.now() - timedelta(hours=1)
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.xdist_group("celery"),  # two workers on one broker would take each other's messages
+]
 
 
 @pytest.fixture(scope="module")
