@@ -96,6 +96,7 @@ def test_a_job_is_told_on_commit_and_run_by_a_worker(environment, worker):
     assert s3.size_of("a/celery") is None
 
 
+@pytest.mark.slow  # needs a machine to itself: beside other tests its worker may be late
 def test_a_job_of_which_no_worker_was_told_is_found_by_the_sweeper(environment, worker):
     with transaction.atomic():
         job = services.enqueue("storage.delete", args={"key": "a/b"}, at=HOUR_AGO)
@@ -105,6 +106,7 @@ def test_a_job_of_which_no_worker_was_told_is_found_by_the_sweeper(environment, 
     assert wait_for(job.pk, worker).state == Job.State.DONE
 
 
+@pytest.mark.slow  # needs a machine to itself: beside other tests its worker may be late
 def test_a_worker_killed_over_a_job_leaves_it_to_the_next(environment, worker):
     with transaction.atomic():
         job = services.enqueue("storage.delete", args={"key": "a/b"}, at=HOUR_AGO)
